@@ -21,8 +21,12 @@ std::int64_t mean_spills(const models::Experts& experts, std::int64_t tokens, in
 
 }  // namespace
 
+// Of an MLP whose inner width on this rank is `ffn`.
+static ChunkShape::Inner inner(std::int64_t ffn, const models::Model& model) {
+  return {ffn, model.gated() ? 2 * ffn : ffn};
+}
+
 ChunkShape::ChunkShape(const Job& job) : layers_of(&job.model) {
-  const models::Model& model = job.model;
   const Plan& plan = job.plan;
   tensor = plan.tensor;
   transfer_parts = program::transfer_parts(job);
@@ -32,6 +36,14 @@ ChunkShape::ChunkShape(const Job& job) : layers_of(&job.model) {
   tokens = sequence * plan.micro_batch / context;
   sequence_parallel = plan.sequence_parallel;
   own_tokens = sequence_parallel ? tokens / tensor : tokens;
+  set_heads(job.model);
+  mlp = inner(job.model.dense_hidden() / tensor, job.model);
+  if (job.model.experts) set_experts(job);
+  set_types(job);
+  set_kinds(job);
+}
+
+void ChunkShape::set_heads(const models::Model& model) {
   hidden = model.hidden;
   heads = static_cast<std::int32_t>(model.heads / tensor);
   kv_heads = static_cast<std::int32_t>(std::max<std::int64_t>(1, model.kv_heads / tensor));
@@ -50,34 +62,39 @@ ChunkShape::ChunkShape(const Job& job) : layers_of(&job.model) {
   part_kv_heads = std::max(1, kv_heads / parts);
   part_attended = part_heads * model.value_dim();
   part_qkv = part_heads * model.head_dim + part_kv_heads * (model.head_dim + model.value_dim());
-  const auto inner = [&](std::int64_t width) {
-    return Inner{width / tensor, (model.gated() ? 2 : 1) * (width / tensor)};
-  };
-  mlp = inner(model.dense_hidden());
-  if (model.experts) {
-    experts = model.experts->count;
-    top_k = model.experts->top_k;
-    dropless = model.experts->dropless;
-    correction_bias = model.experts->correction_bias;
-    scales_input = model.experts->scales_input;
-    expert = plan.expert;
-    expert_split = folds_experts(plan) ? 1 : tensor;
-    expert_mlp = {model.ffn_hidden / expert_split, (model.gated() ? 2 : 1) * (model.ffn_hidden / expert_split)};
-    shared_mlp = inner(model.experts->shared_hidden);
-    routes_own = expert_split < tensor && dropless && sequence_parallel && !model.parallel_block;
-    routed_tokens = routes_own ? own_tokens : tokens;
-    const int dealt = routes_own ? 1 : tensor;
-    local_experts = experts / expert;
-    capacity = expert_capacity(*model.experts, sequence);
-    const ExpertRows rows{capacity, plan.micro_batch, context, tensor};
-    own_rows = dropless ? expert * dropless_rows(*model.experts, routed_tokens, expert, dealt) : experts * rows.part();
-    expert_rows = own_rows * expert_split;
-    if (context > 1 && !dropless) {
-      most_sent = std::min(tokens * top_k, experts * plan.micro_batch * rows.excess(sequence / context));
-      most_received = std::min(own_rows, (context - 1) * most_sent);
-      even_spills = std::min(most_sent, mean_spills(*model.experts, tokens, tensor));
-    }
+}
+
+// After tokens and tensor.
+void ChunkShape::set_experts(const Job& job) {
+  const models::Model& model = job.model;
+  const models::Experts& mixture = *model.experts;
+  const Plan& plan = job.plan;
+  experts = mixture.count;
+  top_k = mixture.top_k;
+  dropless = mixture.dropless;
+  correction_bias = mixture.correction_bias;
+  scales_input = mixture.scales_input;
+  expert = plan.expert;
+  expert_split = folds_experts(plan) ? 1 : tensor;
+  expert_mlp = inner(model.ffn_hidden / expert_split, model);
+  shared_mlp = inner(mixture.shared_hidden / tensor, model);
+  routes_own = expert_split < tensor && dropless && sequence_parallel && !model.parallel_block;
+  routed_tokens = routes_own ? own_tokens : tokens;
+  const int dealt = routes_own ? 1 : tensor;
+  local_experts = experts / expert;
+  capacity = expert_capacity(mixture, sequence);
+  const ExpertRows rows{capacity, plan.micro_batch, context, tensor};
+  own_rows = dropless ? expert * dropless_rows(mixture, routed_tokens, expert, dealt) : experts * rows.part();
+  expert_rows = own_rows * expert_split;
+  if (context > 1 && !dropless) {
+    most_sent = std::min(tokens * top_k, experts * plan.micro_batch * rows.excess(sequence / context));
+    most_received = std::min(own_rows, (context - 1) * most_sent);
+    even_spills = std::min(most_sent, mean_spills(mixture, tokens, tensor));
   }
+}
+
+void ChunkShape::set_types(const Job& job) {
+  const Plan& plan = job.plan;
   vocab = padded_vocabulary(job) / tensor;
   type = plan.precision;
   wide = is_half(type) ? DType::kFp32 : type;
@@ -85,7 +102,11 @@ ChunkShape::ChunkShape(const Job& job) : layers_of(&job.model) {
   gradient = is_half(type) && !(stack != nullptr && stack->keeps_half_gradients(type)) ? DType::kFp32 : type;
   fp8 = plan.fp8;
   keeps_casts = fp8 != Fp8::kNone && plan.zero_stage < 3;
-  flash = plan.attention == Attention::kFlash;
+}
+
+void ChunkShape::set_kinds(const Job& job) {
+  const models::Model& model = job.model;
+  flash = job.plan.attention == Attention::kFlash;
   dropout = job.training.dropout > 0;
   bias = model.linear_bias;
   qkv_bias = model.qkv_bias;
@@ -103,7 +124,7 @@ ChunkShape::ChunkShape(const Job& job) : layers_of(&job.model) {
   norm_epsilon = model.norm_epsilon;
   attention_scale = model.attention_scale;
   activation = static_cast<int>(model.activation);
-  collective_lane = plan.overlap.tensor ? Lane::kTensor : Lane::kCompute;
+  collective_lane = job.plan.overlap.tensor ? Lane::kTensor : Lane::kCompute;
 }
 
 std::string ParameterBuffers::short_name(const Parameter& parameter) {

@@ -80,6 +80,12 @@ struct ChunkShape {
   std::int64_t routed_tokens = 0;
   int activation = 0;                     ///< kActivation's k: 0 GELU (tanh), 1 ReLU, 2 SwiGLU, 3 GeGLU
   Lane collective_lane = Lane::kCompute;  ///< kTensor where tensor collectives overlap
+
+ private:
+  void set_heads(const models::Model& model);
+  void set_experts(const Job& job);
+  void set_types(const Job& job);
+  void set_kinds(const Job& job);
 };
 
 /// What one layer keeps from its forward for its backward (buffer ids; kNoBuffer where absent).

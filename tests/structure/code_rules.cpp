@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cctype>
 #include <fstream>
 #include <functional>
 #include <map>
@@ -120,6 +121,39 @@ std::vector<std::string> stacks_in_branches(const fs::path& root) {
     });
   }
   return places;
+}
+
+// As the formatter writes them: what begins with a letter in some column ends with a brace in that column. A function
+// has a parenthesis before its first brace at the end of a line.
+std::vector<std::string> long_functions(const fs::path& root, int most) {
+  static const std::regex kType(R"( *(namespace|class|struct|enum|union|template|using|extern)\b.*)");
+  std::vector<std::string> found;
+  for (const fs::path& file : source_files(root)) {
+    if (file.extension() != ".cpp" && file.extension() != ".h") continue;
+    if (file.generic_string().starts_with("runtime/cuda/kernels/")) continue;
+    for (const std::size_t indent : {0, 2}) {  // functions; members written in their class
+      int begin = 0;
+      bool is_open = false, is_function = false;
+      each_line(root / file, [&](int number, const std::string& line) {
+        const std::size_t column = line.find_first_not_of(' ');
+        if (column == std::string::npos) return;
+        if (column == indent && line[column] == '}') {
+          if (is_open && is_function && number - begin >= most) {
+            found.push_back(at(file, begin) + ": " + std::to_string(number - begin + 1));
+          }
+          is_open = false;
+        } else if (column == indent && std::isalpha(static_cast<unsigned char>(line[column])) != 0) {
+          begin = number;
+          is_open = is_function = false;
+          if (std::regex_match(line, kType)) begin = 0;
+        }
+        if (begin == 0 || is_open) return;
+        is_function = is_function || line.find('(') != std::string::npos;
+        is_open = line.back() == '{';
+      });
+    }
+  }
+  return found;
 }
 
 std::vector<std::string> include_circles(const fs::path& root) { return Circles(include_graph(root)).found; }

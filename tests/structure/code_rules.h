@@ -17,4 +17,8 @@ std::vector<std::string> stacks_in_branches(const std::filesystem::path& root);
 /// Files that include each other, each circle once: "a.h -> b.h -> a.h".
 std::vector<std::string> include_circles(const std::filesystem::path& root);
 
+/// Functions of more than `most` lines, signature and braces included, `FILE:LINE: LINES`. Kernels of devices, which
+/// are in .cu and .cuh files, are not asked.
+std::vector<std::string> long_functions(const std::filesystem::path& root, int most);
+
 }  // namespace trivium::structure

@@ -34,6 +34,16 @@ TEST_F(MadeUpTree, NamesFilesThatIncludeEachOther) {
   EXPECT_THAT(include_circles(root()), ElementsAre("base/b.h -> base/c.h -> base/b.h"));
 }
 
+TEST_F(MadeUpTree, NamesFunctionsThatAreTooLong) {
+  write("base/a.cpp",
+        "int kTable[] = {\n  1,\n  2,\n  3,\n};\nint f(int a,\n      int b) {\n  return a + b;\n}\nint g(int a) {\n"
+        "  return a;\n}\nclass C {\n  void m() {\n    f();\n    g();\n  }\n};\n");
+  write("base/kernel.cu", "void k() {\n  a();\n  b();\n  c();\n}\n");
+  EXPECT_THAT(long_functions(root(), 3), ElementsAre("base/a.cpp:6: 4", "base/a.cpp:14: 4"));
+}
+
+TEST(SourceTree, HasNoFunctionOverEightyLines) { EXPECT_THAT(long_functions(TRIVIUM_SOURCE_DIR, 80), IsEmpty()); }
+
 TEST(SourceTree, HasInterpretersThatKnowNoJob) { EXPECT_THAT(jobs_in_interpreters(TRIVIUM_SOURCE_DIR), IsEmpty()); }
 
 TEST(SourceTree, DecidesNothingByAStacksName) { EXPECT_THAT(stacks_in_branches(TRIVIUM_SOURCE_DIR), IsEmpty()); }

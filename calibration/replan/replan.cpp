@@ -112,7 +112,7 @@ class StageCosts {
 
 /// Passes of one micro-batch of a chunk.
 PassSeconds chunk_seconds(const program::Plan& plan, const StageCosts& costs, int chunk, int first, int layers) {
-  const int stage = chunk % plan.pipeline;
+  const int stage = plan.stage_of(chunk);
   PassSeconds sum;
   if (chunk == 0) sum += costs.embedding(stage);
   if (chunk + 1 == plan.chunks()) sum += costs.head(stage);
@@ -213,8 +213,9 @@ void propose(const std::string& file, program::Job& job, const StageCosts& costs
     if (proposal.plan.stage_layers.empty()) return;
     const int stage = too_big(file, proposal, cluster);
     if (stage < 0) break;
-    int widest = stage;  // of the stage's chunks
-    for (int c = stage; c < job.plan.chunks(); c += job.plan.pipeline) {
+    int widest = stage;  // of the stage's chunks; its first is where it is itself
+    for (int v = 0; v < job.plan.virtual_stages; ++v) {
+      const int c = job.plan.position_of(stage, v);
       const auto& counts = proposal.plan.stage_layers;
       if (counts[static_cast<std::size_t>(c)] > counts[static_cast<std::size_t>(widest)]) widest = c;
     }
@@ -248,7 +249,7 @@ std::vector<ChunkTimes> chunk_times(const program::Program& program, const Stage
   for (int c = 0; c < plan.chunks(); ++c) {
     const auto i = static_cast<std::size_t>(c);
     ChunkTimes& chunk = chunks.emplace_back();
-    chunk.stage = c % plan.pipeline;
+    chunk.stage = plan.stage_of(c);
     for (int rank = 0; rank < program.mesh.size(); ++rank) {
       if (program.mesh.coordinates(rank).pipeline == chunk.stage) chunk.ranks.push_back(rank);
     }

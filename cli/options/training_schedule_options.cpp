@@ -34,9 +34,9 @@ runtime::BatchRamp ramp_of(const TrainingScheduleOptions& options, const program
     refuse(fmt::format("--ramp-batch: {} and {} must be multiples of the {} samples of all replicas' micro-batches",
                        ramp.start, ramp.increment, parts));
   }
-  const std::int64_t round = parts * job.plan.pipeline;
   const program::ScheduleTraits& schedule = program::traits_of(job.plan.schedule);
-  if (schedule.virtual_stages && (ramp.start % round != 0 || ramp.increment % round != 0)) {
+  const std::int64_t round = parts * schedule.round(job.plan.pipeline);
+  if (ramp.start % round != 0 || ramp.increment % round != 0) {
     refuse(fmt::format("--ramp-batch: the {} schedule needs multiples of these times pipeline = {}", schedule.name,
                        round));
   }

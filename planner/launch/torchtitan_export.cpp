@@ -185,6 +185,11 @@ class TorchtitanExport {
     if (!unknown && schedule.splits_backward && plan_.virtual_stages == 1) {
       lose("schedule", fmt::format("{} wants two chunks a stage there", schedule.name));
     }
+    const std::int64_t count = program::micro_batches(plan_, job_.training.global_batch);
+    if (name == "DualPipeV" && count < plan_.chunks()) {
+      lose("schedule", fmt::format("{} wants {} micro-batches there, one for every chunk; there are {}", schedule.name,
+                                   plan_.chunks(), count));
+    }
     chunks();
   }
 

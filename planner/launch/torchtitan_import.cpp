@@ -223,6 +223,7 @@ class TorchtitanImport {
     }
     if (plan_.pipeline == 1 || found == all.end()) return read_parts();
     plan_.schedule = found->schedule;
+    plan_.virtual_stages = std::max(1, found->chunks);
     read_parts();
   }
 

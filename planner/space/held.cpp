@@ -9,6 +9,7 @@
 #include "planner/space/space.h"
 #include "program/plan/fields.h"
 #include "program/plan/job_json.h"
+#include "program/plan/stack.h"
 #include "simulator/placement/defaults.h"
 
 namespace trivium::planner {
@@ -65,6 +66,17 @@ class Holder {
     return true;
   }
 
+  // Schedules in a V that no search tries though the stack could run them; empty: there are none.
+  std::string v_schedules() const {
+    const bool may_split = !request_.fixed.contains("pipeline") || plan_.pipeline > 1;
+    if (!may_split || ranks_of(request_) == 1 || !program::find_stack(plan_.stack)->splits_backward) return "";
+    std::string names;
+    for (const program::ScheduleTraits& traits : program::schedule_table()) {
+      if (traits.folds && !traits.searched) names += fmt::format("{}{}", names.empty() ? "" : ", ", traits.name);
+    }
+    return names;
+  }
+
   // As Space::has_whole_twin.
   bool prefers_whole_experts() const {
     return request_.job.model.experts->dropless && !request_.fixed.contains("expert");
@@ -85,6 +97,9 @@ std::vector<Held> held_fields(const SearchRequest& request) {
     if (!holder.means_something(field)) continue;
     std::string why = holder.why(field);
     if (!why.empty()) held.push_back({field, text_of(request.job.plan, field), std::move(why)});
+    if (const std::string names = holder.v_schedules(); why.empty() && field == "schedule" && !names.empty()) {
+      held.push_back({field, "without " + names, "chunks in a V run where --schedule says so"});
+    }
     if (why.empty() && field == "expert_tensor" && holder.prefers_whole_experts()) {
       held.push_back(
           {field, "1 where experts divide among as many ranks", "dropless experts are whole if they can be"});

@@ -131,7 +131,12 @@ std::vector<std::pair<Schedule, int>> Space::schedules_of(const Plan& split) con
     const bool tried = open ? traits.searched : traits.schedule == given_.schedule;
     if (!tried || !traits.virtual_stages) continue;
     if (counted) {
-      if (!may_be_single) found.emplace_back(traits.schedule, given_.virtual_stages);
+      const bool may_be = traits.chunks == 0 || !open || traits.takes(given_.virtual_stages);
+      if (!may_be_single && may_be) found.emplace_back(traits.schedule, given_.virtual_stages);
+    } else if (traits.chunks > 0) {
+      if (split.pipeline > 1 && (!open || layers % (split.pipeline * traits.chunks) == 0)) {
+        found.emplace_back(traits.schedule, traits.chunks);
+      }
     } else if (split.pipeline > 1 && layers % split.pipeline == 0) {
       for (const int count : divisors(layers / split.pipeline, layers)) {
         if (count > 1) found.emplace_back(traits.schedule, count);

@@ -125,8 +125,11 @@ struct ChunkTemplate {
   std::vector<int> fetch_layer, store_layer;          ///< per layer: copies of offloaded activations; empty: they stay
   std::vector<int> fetch_parameter, store_parameter;  ///< per bucket, for the optimizer: copies of offloaded parameters
   std::vector<int> gather;  ///< per bucket, behind a copy where parameters are offloaded; -1: nothing to gather
-  int tied_head_gradient = kNoBuffer;       ///< where a tied weight's use in the head accumulates apart
-  int ids = kNoBuffer, labels = kNoBuffer;  ///< buffers of a micro-batch's tokens: read here, and to predict
+  int tied_head_gradient = kNoBuffer;  ///< where a tied weight's use in the head accumulates apart
+  int tie = -1;  ///< body that adds the gradients of a tied weight's two copies, where one stage holds both
+  int tied_elsewhere = kNoBuffer;             ///< there: the gradient of the last chunk's copy, told from this chunk's
+  int ids = kNoBuffer, labels = kNoBuffer;    ///< buffers of a micro-batch's tokens: read here, and to predict
+  int input = kNoBuffer, output = kNoBuffer;  ///< buffers that a transfer fills, and that it sends
 };
 
 /// A chunk of a stage.
@@ -136,6 +139,9 @@ struct Chunk {
   int first_layer = 0;      ///< number in the model
   int frames = 1;           ///< micro-batches in flight, over all chunks of this kind on the stage: they share them
   int deferred_frames = 0;  ///< micro-batches between the halves of their backwards at once
+  /// The stage's chunk whose output is this one's input: it is read, and its gradient left, where it lies. -1: the
+  /// input comes from another stage, or from the embedding.
+  int input_from = -1;
   std::array<std::int64_t, kSpaces> base{};  ///< byte offset of the chunk's part in each space of the rank
 };
 
@@ -171,6 +177,7 @@ struct Task {
   std::int16_t chunk = 0;
   std::int16_t frame = 0;
   std::int16_t deferred_frame = 0;  ///< of Space::kDeferred
+  std::int16_t input_frame = -1;    ///< passes of a chunk with Chunk::input_from: the frame of that chunk
   std::int32_t micro_batch = -1;
   std::int32_t peer_stage = -1;  ///< kSend, kRecv
   std::int32_t transfer = -1;    ///< kSend, kRecv: the same number at both ends, unique in the Program

@@ -57,6 +57,11 @@ Verdict check_away_gradients(const Job& job) {
   if (plan.expert > 1) {
     return missing("offload.gradients", "experts that are spread over ranks keep their own; use none, or expert 1");
   }
+  if (job.model.tied_embeddings && traits_of(plan.schedule).folds) {
+    return missing("offload.gradients", fmt::format("{} has both copies of a tied embedding on one stage; use none, or "
+                                                    "schedule {}",
+                                                    name_of(plan.schedule), name_of(usual_schedule(1))));
+  }
   const StackTraits* stack = find_stack(plan.stack);
   const bool apart = stack == nullptr || stack->separate_tied_gradients || Sharding(job, *stack).gradients;
   if (apart || !job.model.tied_embeddings || plan.pipeline > 1) return std::nullopt;
@@ -250,7 +255,11 @@ Verdict check_pipeline(const Job& job) {
     return refuse("layers-fill-stages", fmt::format("{} layers cannot fill pipeline {} x virtual_stages {} = {} chunks",
                                                     job.model.layers, plan.pipeline, plan.virtual_stages, chunks));
   }
-  if ((plan.virtual_stages > 1) != traits_of(plan.schedule).virtual_stages) {
+  if (const int exactly = traits_of(plan.schedule).chunks; exactly > 0 && plan.virtual_stages != exactly) {
+    return refuse("v-schedule-has-two-chunks", fmt::format("schedule {} has virtual_stages {}; there are {}",
+                                                           name_of(plan.schedule), exactly, plan.virtual_stages));
+  }
+  if (!traits_of(plan.schedule).takes(plan.virtual_stages)) {
     return refuse("interleaved-needs-virtual-stages",
                   fmt::format("virtual_stages {} with schedule {}: virtual stages and the {} schedule need each other",
                               plan.virtual_stages, name_of(plan.schedule), name_of(usual_schedule(2))));
@@ -307,7 +316,7 @@ Verdict check_batch(const Job& job) {
     return refuse("micro-batches-in-range",
                   fmt::format("{} micro-batches a step and replica are more than {}", count, kMostMicroBatches));
   }
-  if (traits_of(plan.schedule).virtual_stages && count % plan.pipeline != 0) {
+  if (count % traits_of(plan.schedule).round(plan.pipeline) != 0) {
     return refuse("interleaved-rounds",
                   fmt::format("the {} schedule needs micro-batches in multiples of pipeline {}; there are {}",
                               name_of(plan.schedule), plan.pipeline, count));

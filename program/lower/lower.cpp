@@ -19,6 +19,22 @@ Plan normalised(Plan plan) {
 
 namespace {
 
+// Where the gradient of a tied weight's other copy lies on a stage that holds both: the embedding's chunk and the last
+// are the only ones of their kinds.
+void reach_tied_copy(Program& program, const Role& role) {
+  const auto kind_of = [&](const Chunk& chunk) -> ChunkTemplate& {
+    return program.kinds[static_cast<std::size_t>(chunk.kind)];
+  };
+  const Chunk &first = role.chunks.front(), &last = role.chunks.back();
+  if (kind_of(first).tie < 0 || !kind_of(last).head) return;
+  const auto& copies = kind_of(last).parameters;
+  const auto copy = std::find_if(copies.begin(), copies.end(), [](const Parameter& p) { return p.tied_copy; });
+  const Buffer& there = kind_of(last).buffers[static_cast<std::size_t>(copy->gradient)];
+  const auto space = static_cast<std::size_t>(Space::kGradient);
+  kind_of(first).buffers[static_cast<std::size_t>(kind_of(first).tied_elsewhere)].offset =
+      last.base[space] - first.base[space] + there.offset;
+}
+
 // The roles of one kind of replica, whose micro-batches are of `job.plan.micro_batch` samples, with all they run.
 void add_roles(Program& program, const Job& job, int replica_kind, int first_replica) {
   const Plan& plan = job.plan;
@@ -50,10 +66,13 @@ void add_roles(Program& program, const Job& job, int replica_kind, int first_rep
     role.replica_kind = replica_kind;
     role.first_replica = first_replica;
     for (int v = 0; v < plan.virtual_stages; ++v) {
-      role.chunks.push_back(chunks[static_cast<std::size_t>(v * plan.pipeline + stage)]);
+      const int position = plan.position_of(stage, v);
+      role.chunks.push_back(chunks[static_cast<std::size_t>(position)]);
+      if (plan.stays(position)) role.chunks.back().input_from = v - 1;
     }
     add_tasks(program, role);
     lay_out_memory(program, role);
+    reach_tied_copy(program, role);
     program.roles.push_back(std::move(role));
   }
 }

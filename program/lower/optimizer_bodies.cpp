@@ -33,6 +33,7 @@ void OptimizerBodies::add() {
     kind.fetch_parameter.push_back(copy_of_parameters(static_cast<int>(i), OpKind::kFetch));
     kind.store_parameter.push_back(copy_of_parameters(static_cast<int>(i), OpKind::kStore));
   }
+  kind.tie = tie();
   kind.norm = norm();
   kind.norm_reduce = norm_reduce();
   kind.optimizer = optimizer();
@@ -77,8 +78,8 @@ void OptimizerBodies::reduce_partial_replicas(const Bucket& bucket) {
   }
 }
 
-// The two uses of a tied embedding accumulate apart and are added once: here where one chunk holds both, else between
-// the first and the last stage.
+// The two uses of a tied embedding accumulate apart and are added once: here where one chunk holds both, by tie() where
+// one stage does, else between the first and the last stage.
 void OptimizerBodies::reduce_tied(const Bucket& bucket) {
   ChunkTemplate& kind = b_.kind();
   if (!job_.model.tied_embeddings || bucket.expert) return;
@@ -92,7 +93,7 @@ void OptimizerBodies::reduce_tied(const Bucket& bucket) {
       pointwise(OpKind::kAdd, {as_head}, gradient, b_.buffer(gradient).elements).lane = sharded_lane(bucket);
       if (bucket.gradient_slot < 0) continue;
       pointwise(OpKind::kZeroGradients, {}, as_head, b_.buffer(as_head).elements).lane = sharded_lane(bucket);
-    } else {
+    } else if (!traits_of(job_.plan.schedule).folds) {
       b_.segment("tied");
       Op& op = b_.add(OpKind::kAllReduce, Pass::kBackward, {gradient}, {gradient});
       op.lane = Lane::kData;
@@ -101,6 +102,23 @@ void OptimizerBodies::reduce_tied(const Bucket& bucket) {
       op.elements = b_.buffer(gradient).elements;
     }
   }
+}
+
+// Both copies of a tied weight on one stage: each has the sum of both gradients before it is reduced, as it has where
+// two stages exchange them. Where the last chunk's gradient lies is known when the stage is laid out.
+int OptimizerBodies::tie() {
+  ChunkTemplate& kind = b_.kind();
+  const bool apart = kind.embedding && !kind.head && job_.model.tied_embeddings;
+  if (!apart || !traits_of(job_.plan.schedule).folds) return -1;
+  const int here = find_buffer(kind, "gradient of wte.weight");
+  const std::int64_t elements = b_.buffer(here).elements;
+  kind.tied_elsewhere = b_.view("gradient of wte.weight of the last chunk", Space::kGradient, gradient_, elements, 0);
+  b_.begin("tie");
+  b_.segment("tied");
+  pointwise(OpKind::kAdd, {kind.tied_elsewhere}, here, elements);
+  pointwise(OpKind::kZeroGradients, {}, kind.tied_elsewhere, elements);
+  pointwise(OpKind::kAdd, {here}, kind.tied_elsewhere, elements);
+  return append();
 }
 
 // What a bucket's reduction computes runs beside the passes where the reduction does.

@@ -39,6 +39,7 @@ class OptimizerBodies {
   void place_keys();
   void reduce_keys(const Bucket& bucket);
   void reduce_tied(const Bucket& bucket);
+  int tie();
   void reduce_whole(int bucket);
   void place_wires();
   void reduce_compressed(int bucket);

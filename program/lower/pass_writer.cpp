@@ -38,6 +38,8 @@ void PassWriter::write() {
 void PassWriter::place_inputs() {
   inputs_.push_back(builder_.place("chunk input", Space::kFrame, shape_.type, elements_));
   if (!key_.head) output_ = builder_.place("chunk output", Space::kFrame, shape_.type, elements_);
+  chunk_.input = inputs_.front();
+  chunk_.output = output_;
   const auto tokens = [&](const char* name) {
     return builder_.place(name, Space::kTokens, DType::kInt32, shape_.tokens);
   };

@@ -29,7 +29,7 @@ class TaskWriter {
       chunk.frames = frames_needed(slots, alike);
       frames_[chunk.kind].resize(static_cast<std::size_t>(chunk.frames));
       chunk.deferred_frames = deferred_frames_needed(slots, alike);
-      delayed_[chunk.kind].resize(static_cast<std::size_t>(chunk.deferred_frames), kFree);
+      delayed_[chunk.kind].resize(static_cast<std::size_t>(chunk.deferred_frames), kNobody);
     }
     role_.tasks.reserve(slots.size() * 4 + 64);  // a pass with a receive and a gather before, a send behind; the step
     sharded_.gather_first();
@@ -44,7 +44,9 @@ class TaskWriter {
   }
 
  private:
+  using Occupant = std::pair<int, std::int64_t>;  // chunk and micro-batch
   static constexpr std::int64_t kFree = -1;
+  static constexpr Occupant kNobody{-1, kFree};
 
   /// What last used a frame, and who still reads its buffers.
   struct FrameState {
@@ -75,14 +77,13 @@ class TaskWriter {
   }
 
   int add_transfer(TaskKind kind, int body, const Slot& slot, int frame, int boundary, bool is_backward) {
-    const int pipeline = program_.job.plan.pipeline;
     const int position = role_.chunks[static_cast<std::size_t>(slot.chunk)].position;
     const int other = boundary == position ? position + 1 : boundary;  // chunk at the other end
     const int id = add(kind, body, slot.chunk);
     Task& task = role_.tasks.back();
     task.frame = static_cast<std::int16_t>(frame);
     task.micro_batch = static_cast<std::int32_t>(slot.micro_batch);
-    task.peer_stage = other % pipeline;
+    task.peer_stage = program_.job.plan.stage_of(other);
     const int crossed = role_.replica_kind * program_.job.plan.chunks() + boundary;  // numbered over all kinds
     task.transfer =
         static_cast<std::int32_t>((crossed * 2 + (is_backward ? 1 : 0)) * program_.micro_batches + slot.micro_batch);
@@ -111,14 +112,37 @@ class TaskWriter {
     return id;
   }
 
+  // The frame in which a micro-batch is of a chunk of the stage; null: in none.
+  const FrameState* frame_of(int chunk, std::int64_t micro_batch) const {
+    const auto& frames = frames_.at(role_.chunks[static_cast<std::size_t>(chunk)].kind);
+    const auto found = std::find_if(frames.begin(), frames.end(), [&](const FrameState& f) {
+      return f.micro_batch == micro_batch && f.chunk == chunk;
+    });
+    return found == frames.end() ? nullptr : &*found;
+  }
+
+  // A pass of a chunk whose input lies in the frame of the chunk before it.
+  void use_input_of(int chunk, int task, const Slot& slot) {
+    const FrameState* before = frame_of(chunk, slot.micro_batch);
+    const auto& frames = frames_.at(role_.chunks[static_cast<std::size_t>(chunk)].kind);
+    role_.tasks[static_cast<std::size_t>(task)].input_frame = static_cast<std::int16_t>(before - frames.data());
+    wait(task, before->forward);
+  }
+
+  bool stays_behind(int chunk) const {  // the next chunk takes the output from its frame
+    const Chunk& here = role_.chunks[static_cast<std::size_t>(chunk)];
+    return program_.job.plan.stays(here.position + 1) && !kind_of(chunk).head;
+  }
+
   void forward(const Slot& slot) {
     auto& frames = frames_[role_.chunks[static_cast<std::size_t>(slot.chunk)].kind];
+    const int input_from = role_.chunks[static_cast<std::size_t>(slot.chunk)].input_from;
     const auto free = std::find_if(frames.begin(), frames.end(), [](const FrameState& f) { return f.micro_batch < 0; });
     const int index = static_cast<int>(free - frames.begin());
     const ChunkTemplate& kind = kind_of(slot.chunk);
     const int position = role_.chunks[static_cast<std::size_t>(slot.chunk)].position;
     int received = -1;
-    if (kind.recv_forward >= 0) {
+    if (kind.recv_forward >= 0 && input_from < 0) {
       received = add_transfer(TaskKind::kRecv, kind.recv_forward, slot, index, position - 1, false);
       wait(received, free->sent_backward >= 0 ? free->sent_backward : free->backward);
       wait(received, free->weights);
@@ -127,10 +151,11 @@ class TaskWriter {
     const bool first = slot.micro_batch == 0 && kind.forward_first >= 0;
     const int task = add_pass(TaskKind::kForward, first ? kind.forward_first : kind.forward, slot, index);
     wait(task, received);
+    if (input_from >= 0) use_input_of(input_from, task, slot);
     sharded_.around_pass(task);
     offloaded_.around_pass(task);
     *free = FrameState{slot.micro_batch, slot.chunk, task};
-    if (kind.send_forward >= 0) {
+    if (kind.send_forward >= 0 && !stays_behind(slot.chunk)) {
       free->sent_forward = add_transfer(TaskKind::kSend, kind.send_forward, slot, index, position, false);
       wait(free->sent_forward, task);
     }
@@ -144,26 +169,33 @@ class TaskWriter {
     const int index = static_cast<int>(frame - frames.begin());
     const ChunkTemplate& kind = kind_of(slot.chunk);
     const int position = role_.chunks[static_cast<std::size_t>(slot.chunk)].position;
+    const int input_from = role_.chunks[static_cast<std::size_t>(slot.chunk)].input_from;
     int received = -1;
-    if (kind.recv_backward >= 0) {
+    if (stays_behind(slot.chunk)) {
+      received = gradient_left_.at(slot.micro_batch);
+    } else if (kind.recv_backward >= 0) {
       received = add_transfer(TaskKind::kRecv, kind.recv_backward, slot, index, position, true);
       wait(received, frame->sent_forward);  // the gradient comes into the buffer that the output left
       received = gather_received(received, kind.gather_backward, slot, index);
     }
     const int task = add_pass(TaskKind::kBackward, kind.backward, slot, index);
     wait(task, received);
+    if (input_from >= 0) {
+      use_input_of(input_from, task, slot);
+      gradient_left_[slot.micro_batch] = task;
+    }
     sharded_.around_pass(task);
     offloaded_.around_pass(task);
     frame->backward = task;
     if (kind.backward_weights >= 0) {
       auto& delayed = delayed_[role_.chunks[static_cast<std::size_t>(slot.chunk)].kind];
-      const auto free = std::find(delayed.begin(), delayed.end(), kFree);
-      *free = slot.micro_batch;
+      const auto free = std::find(delayed.begin(), delayed.end(), kNobody);
+      *free = {slot.chunk, slot.micro_batch};
       role_.tasks[static_cast<std::size_t>(task)].deferred_frame = static_cast<std::int16_t>(free - delayed.begin());
     } else {
       frame->micro_batch = kFree;
     }
-    if (kind.send_backward >= 0) {
+    if (kind.send_backward >= 0 && input_from < 0) {
       frame->sent_backward = add_transfer(TaskKind::kSend, kind.send_backward, slot, index, position - 1, true);
       wait(frame->sent_backward, task);
     }
@@ -179,7 +211,7 @@ class TaskWriter {
     const auto frame = std::find_if(frames.begin(), frames.end(), [&](const FrameState& f) {
       return f.micro_batch == slot.micro_batch && f.chunk == slot.chunk;
     });
-    const auto kept = std::find(delayed.begin(), delayed.end(), slot.micro_batch);
+    const auto kept = std::find(delayed.begin(), delayed.end(), Occupant{slot.chunk, slot.micro_batch});
     const int task = add_pass(TaskKind::kBackwardWeights, kind_of(slot.chunk).backward_weights, slot,
                               static_cast<int>(frame - frames.begin()));
     role_.tasks[static_cast<std::size_t>(task)].deferred_frame = static_cast<std::int16_t>(kept - delayed.begin());
@@ -187,7 +219,7 @@ class TaskWriter {
     sharded_.around_pass(task);
     frame->weights = task;
     frame->micro_batch = kFree;
-    *kept = kFree;
+    *kept = kNobody;
     last_backward_[static_cast<std::size_t>(slot.chunk)] = task;
     last_task_ = task;
     use_gradients(task, slot, true);
@@ -232,26 +264,45 @@ class TaskWriter {
     } else {
       wait(task, last_task_);
     }
+    if (is_tied(chunk, bucket)) wait(task, tied_);
     gradients_.use(task, bucket);
     return task;
+  }
+
+  // Whether it holds a weight of which the stage has a second copy, whose gradient is added to this one's before.
+  bool is_tied(int chunk, std::size_t bucket) const {
+    return tied_ >= 0 && holds_end(kind_of(chunk), kind_of(chunk).buckets[bucket]);
+  }
+
+  // Adds the gradients of a tied weight's two copies behind the last backwards.
+  void tie() {
+    if (kind_of(0).tie < 0) return;
+    tied_ = add(TaskKind::kReduceGradients, kind_of(0).tie, 0);
+    for (const int backward : last_backward_) wait(tied_, backward);
   }
 
   // Buckets are reduced from the last to the first, as the backward reaches them; with overlap each as soon as the last
   // micro-batch left its segments, else all after the stage's last backward.
   void write_optimizer() {
     const int chunks = static_cast<int>(role_.chunks.size());
+    tie();
     std::vector<int> reduced;
+    if (tied_ >= 0) reduced.push_back(tied_);
+    std::vector<std::pair<int, std::size_t>> order;
     for (int chunk = chunks - 1; chunk >= 0; --chunk) {
+      for (std::size_t bucket = kind_of(chunk).buckets.size(); bucket-- > 0;) order.emplace_back(chunk, bucket);
+    }
+    // Both copies of a tied weight wait for the last backward of the stage: they hold up no other.
+    std::stable_partition(order.begin(), order.end(), [&](const auto& b) { return !is_tied(b.first, b.second); });
+    for (const auto& [chunk, bucket] : order) {
       const ChunkTemplate& kind = kind_of(chunk);
-      for (std::size_t bucket = kind.buckets.size(); bucket-- > 0;) {
-        if (kind.buckets[bucket].gradient_slot >= 0) {
-          reduced.push_back(sharded_.finish_reduction(chunk, static_cast<int>(bucket)));
-          if (kind.reduce_replicas[bucket] >= 0) gradients_.use(reduced.back(), bucket);
-        } else if (const auto done = reduced_.find({chunk, bucket}); done != reduced_.end()) {
-          reduced.push_back(done->second);
-        } else if (kind.reduce[bucket] >= 0) {
-          reduced.push_back(reduce(chunk, bucket));
-        }
+      if (kind.buckets[bucket].gradient_slot >= 0) {
+        reduced.push_back(sharded_.finish_reduction(chunk, static_cast<int>(bucket)));
+        if (kind.reduce_replicas[bucket] >= 0) gradients_.use(reduced.back(), bucket);
+      } else if (const auto done = reduced_.find({chunk, bucket}); done != reduced_.end()) {
+        reduced.push_back(done->second);
+      } else if (kind.reduce[bucket] >= 0) {
+        reduced.push_back(reduce(chunk, bucket));
       }
     }
     std::vector<int> norms;
@@ -288,13 +339,14 @@ class TaskWriter {
   const Program& program_;
   Role& role_;
   std::map<int, std::vector<FrameState>> frames_;  // by chunk template
-  std::map<int, std::vector<std::int64_t>>
-      delayed_;  // by chunk template: micro-batch in every frame of Space::kDeferred
+  std::map<int, std::vector<Occupant>> delayed_;   // by chunk template: who is in every frame of Space::kDeferred
+  std::map<std::int64_t, int> gradient_left_;      // by micro-batch: backward of a chunk with Chunk::input_from
   std::vector<int> last_backward_;
   ShardedTasks sharded_;
   OffloadTasks offloaded_;
   GradientTasks gradients_;
   std::map<std::pair<int, std::size_t>, int> reduced_;  // by chunk and bucket: beside the last backward
+  int tied_ = -1;                                       // the task that adds the gradients of a tied weight's copies
   int last_task_ = -1;
   int last_pass_ = -1;
 };

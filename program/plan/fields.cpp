@@ -282,8 +282,7 @@ const std::vector<std::string>& plan_fields() {
 namespace {
 
 void settle_on_a_schedule(Plan& plan) {
-  const bool several = traits_of(plan.schedule).virtual_stages;
-  if ((plan.virtual_stages > 1) != several) plan.schedule = usual_schedule(plan.virtual_stages);
+  if (!traits_of(plan.schedule).takes(plan.virtual_stages)) plan.schedule = usual_schedule(plan.virtual_stages);
 }
 
 }  // namespace
@@ -295,7 +294,9 @@ void settle_schedule(Plan& plan) {
 
 void settle(Plan& plan, std::string_view field) {
   if (field == "schedule") {
-    plan.virtual_stages = traits_of(plan.schedule).virtual_stages ? std::max(2, plan.virtual_stages) : 1;
+    const ScheduleTraits& traits = traits_of(plan.schedule);
+    if (!traits.takes(plan.virtual_stages))
+      plan.virtual_stages = std::max(traits.chunks, traits.virtual_stages ? 2 : 1);
   }
   if (field == "virtual_stages") settle_on_a_schedule(plan);
   if (field == "pipeline" && plan.pipeline == 1) settle_schedule(plan);

@@ -72,6 +72,12 @@ std::string summary(const Plan& plan) {
   return text;
 }
 
+int Plan::stage_of(int position) const { return traits_of(schedule).stage_of(position, pipeline); }
+
+int Plan::position_of(int stage, int chunk) const { return traits_of(schedule).position_of(stage, chunk, pipeline); }
+
+bool Plan::stays(int position) const { return traits_of(schedule).stays(position, pipeline); }
+
 bool folds_experts(const Plan& plan) { return plan.expert_tensor == 1 && plan.tensor > 1; }
 
 int expert_replicas(const Plan& plan) { return folds_experts(plan) ? plan.expert / plan.tensor : plan.expert; }

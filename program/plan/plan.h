@@ -72,6 +72,11 @@ struct Plan {
 
   int ranks() const { return tensor * context * pipeline * data; }
   int chunks() const { return pipeline * virtual_stages; }
+  /// Which stage holds the chunk at `position` in the model, where chunk `chunk` of a stage is, and whether a chunk's
+  /// input is made on its own stage: as the schedule places chunks (ScheduleTraits).
+  int stage_of(int position) const;
+  int position_of(int stage, int chunk) const;
+  bool stays(int position) const;
 };
 
 std::string_view name_of(Recompute value);      ///< "none" "selective" "full"

@@ -9,12 +9,13 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace trivium::program {
 
-enum class Schedule : std::uint8_t { kSequential, kGpipe, k1f1b, kInterleaved, kZeroBubble };
+enum class Schedule : std::uint8_t { kSequential, kGpipe, k1f1b, kInterleaved, kZeroBubble, kZbv, kDualPipeV };
 
-inline constexpr std::size_t kSchedules = static_cast<std::size_t>(Schedule::kZeroBubble) + 1;
+inline constexpr std::size_t kSchedules = static_cast<std::size_t>(Schedule::kDualPipeV) + 1;
 
 /// What a plan runs that says nothing else.
 inline constexpr Schedule kUsualSchedule = Schedule::k1f1b;
@@ -29,16 +30,26 @@ struct StagePlace {
 /// The warm-up of a schedule that runs all forwards before the first backward.
 inline constexpr std::int64_t kAllForwards = std::numeric_limits<std::int64_t>::max();
 
+/// Slots that a stage runs `times` times: "F0B1W1" is a forward of its first chunk, then a backward of its second one
+/// and that backward's second half. Micro-batches of a kind and chunk come in order.
+struct SlotRun {
+  std::int64_t times = 1;
+  std::string_view slots;
+  bool repeats = false;  ///< the run of which there are as many more as there are more micro-batches
+};
+
 /// What a schedule is. A stage runs `warm_up` forwards, then rounds of a forward, while there are any, a backward and,
 /// where backwards are split, the second half of the one `delay` before it, then the second halves that are left: its
-/// slots (slots.h), and with them the micro-batches that it holds at once.
+/// slots (slots.h), and with them the micro-batches that it holds at once. A schedule of another shape says its `runs`.
 struct ScheduleTraits {
   Schedule schedule{};
   std::string_view name;     ///< in files, options and tables: "1f1b"
   std::string_view pytorch;  ///< in torch.distributed.pipelining.schedules: "1F1B"; empty: not there
-  /// A stage holds several chunks, which take turns after `pipeline` micro-batches, so that there must be a multiple of
-  /// `pipeline` of these. Else a stage is one chunk.
+  /// A stage holds several chunks. Without `runs` they take turns after `pipeline` micro-batches, so that there must be
+  /// a multiple of `pipeline` of these. Else a stage is one chunk.
   bool virtual_stages = false;
+  int chunks = 0;                ///< how many, where it cannot be any number; 0: any
+  bool folds = false;            ///< chunks lie on the stages to and fro, in a V: see stage_of
   bool splits_backward = false;  ///< gradients of activations first, those of weights later
   bool overlaps_stages = true;   ///< stages work at once, on different micro-batches
   bool searched = true;          ///< searches try it; else it runs where a plan names it
@@ -47,12 +58,39 @@ struct ScheduleTraits {
   std::int64_t (*warm_up)(const StagePlace&) = nullptr;
   /// Micro-batches by which the second half of a backward comes later than the first; 0 where backwards are whole.
   std::int64_t (*delay)(const StagePlace&) = [](const StagePlace&) { return std::int64_t{0}; };
+  /// All slots, in place of rounds behind a warm-up; of as many micro-batches or more, of which those that there are
+  /// count. `warm_up` is then how far forwards are ahead of backwards in the run that repeats, at most: of all chunks,
+  /// were each as far ahead as the farthest.
+  std::vector<SlotRun> (*runs)(const StagePlace&, std::int64_t micro_batches) = nullptr;
   /// What equal stages idle in a step whose transfers take no time, as a clause: "equal stages idle (p - 1) / m = 3 / 8
   /// = 37.5 % of their passes". Of any stage.
   std::string (*bubble)(const StagePlace&, std::int64_t micro_batches) = nullptr;
 
   /// Rounds of a forward and a backward that repeat themselves, however many micro-batches there are.
   constexpr bool has_steady_state() const { return warm_up(StagePlace{}) != kAllForwards; }
+
+  /// Micro-batches after which a stage's slots repeat themselves, and of which there must be a multiple.
+  constexpr int round(int pipeline) const { return virtual_stages && runs == nullptr ? pipeline : 1; }
+
+  /// Whether a stage may hold so many chunks.
+  constexpr bool takes(int count) const { return chunks > 0 ? count == chunks : (count > 1) == virtual_stages; }
+
+  /// Whether a stage's chunk of this number lies on the way back, from the last stage to the first.
+  constexpr bool leads_back(int chunk) const { return folds && chunk % 2 == 1; }
+  /// The stage that holds the chunk at `position` in the model: in turn, chunk c on stage c mod p, or in a V, where the
+  /// next chunk after the last stage's lies on the last stage again and the way leads back.
+  constexpr int stage_of(int position, int pipeline) const {
+    const int along = position % pipeline;
+    return leads_back(position / pipeline) ? pipeline - 1 - along : along;
+  }
+  /// Where chunk `chunk` of a stage is in the model.
+  constexpr int position_of(int stage, int chunk, int pipeline) const {
+    return chunk * pipeline + (leads_back(chunk) ? pipeline - 1 - stage : stage);
+  }
+  /// Whether the chunk at `position` and the one before it lie on one stage: nothing is sent between them.
+  constexpr bool stays(int position, int pipeline) const {
+    return position > 0 && stage_of(position - 1, pipeline) == stage_of(position, pipeline);
+  }
 };
 
 /// Every schedule, in the order of the enumeration.
@@ -60,7 +98,7 @@ std::span<const ScheduleTraits, kSchedules> schedule_table();
 
 const ScheduleTraits& traits_of(Schedule schedule);
 
-std::string_view name_of(Schedule value);  ///< "sequential" "gpipe" "1f1b" "interleaved" "zero_bubble"
+std::string_view name_of(Schedule value);  ///< "1f1b", "zero_bubble" …
 
 /// The schedule of stages that hold so many chunks, with backwards whole or split, where nothing else is said: the
 /// first of the table that is searched. Precondition: there is one; none splits the backwards of several chunks.

@@ -2,6 +2,7 @@
 // of the analytic bounds step through the same order.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <limits>
 #include <span>
@@ -27,6 +28,9 @@ struct SlotOrder {
   std::int64_t delay = 0;
   std::int64_t pipeline = 1, chunks = 1;  ///< chunks of the stage; they take turns after `pipeline` micro-batches
   bool splits_backward = false;
+  std::vector<SlotRun> runs;  ///< the order, where it has another shape (ScheduleTraits::runs)
+
+  std::int64_t micro_batches() const { return passes / chunks; }
 
   /// Which chunk and micro-batch the forward or backward of this number is of. Backwards come to the last chunk first.
   std::int64_t chunk_of(std::int64_t number, bool forward) const {
@@ -52,28 +56,37 @@ class SlotCursor {
   enum class Kind { kForward, kBackward, kWeights, kNone };
   struct Step {
     Kind kind = Kind::kNone;
-    std::int64_t number = 0;  ///< of its kind
+    std::int64_t chunk = 0, micro_batch = 0;
   };
   static constexpr std::int64_t kNoCut = std::numeric_limits<std::int64_t>::max();
 
-  explicit SlotCursor(const SlotOrder& order) : order_(order) {}
+  explicit SlotCursor(const SlotOrder& order) : order_(order) { skip(); }
 
   /// The next slot; none behind the last one, or behind the cut: `cut` backwards and what comes before the next.
   Step here(std::int64_t cut = kNoCut) const {
-    if (forwards_ < order_.warm_up) return {Kind::kForward, forwards_};
+    if (!order_.runs.empty()) return here_in_runs(cut);
+    if (forwards_ < order_.warm_up) return step(Kind::kForward, forwards_);
     // From here on the slots come in rounds: a forward, while there are any, a backward, a second half that is due.
-    if (order_.splits_backward && backwards_ - order_.delay > weights_) return {Kind::kWeights, weights_};
+    if (order_.splits_backward && backwards_ - order_.delay > weights_) return step(Kind::kWeights, weights_);
     if (backwards_ >= cut) return {};
-    if (forwards_ < order_.passes && forwards_ - order_.warm_up == backwards_) return {Kind::kForward, forwards_};
-    if (backwards_ < order_.passes) return {Kind::kBackward, backwards_};
-    if (order_.splits_backward && weights_ < order_.passes) return {Kind::kWeights, weights_};
+    if (forwards_ < order_.passes && forwards_ - order_.warm_up == backwards_) return step(Kind::kForward, forwards_);
+    if (backwards_ < order_.passes) return step(Kind::kBackward, backwards_);
+    if (order_.splits_backward && weights_ < order_.passes) return step(Kind::kWeights, weights_);
     return {};
   }
 
-  void advance(Kind kind) { ++(kind == Kind::kForward ? forwards_ : kind == Kind::kBackward ? backwards_ : weights_); }
+  void advance(Kind kind) {
+    ++(kind == Kind::kForward ? forwards_ : kind == Kind::kBackward ? backwards_ : weights_);
+    if (order_.runs.empty()) return;
+    pass_slot();
+    skip();
+  }
 
   /// So many forwards and backwards fewer than the order has. They are still to come.
-  void leave_out(std::int64_t passes) { order_.passes -= passes; }
+  void leave_out(std::int64_t passes);
+
+  /// Where in the order it is, told from `rounds` rounds of the order on, for those that compare.
+  void tell(std::int64_t rounds, std::vector<std::int64_t>& state) const;
 
   const SlotOrder& order() const { return order_; }
   std::int64_t forwards() const { return forwards_; }  ///< done; likewise
@@ -81,8 +94,35 @@ class SlotCursor {
   std::int64_t weights() const { return weights_; }
 
  private:
+  Step step(Kind kind, std::int64_t number) const {
+    return {kind, order_.chunk_of(number, kind == Kind::kForward), order_.micro_batch_of(number)};
+  }
+
+  // Orders of runs: the slot that the cursor stands at, and how many of its kind and chunk came before it.
+  static std::size_t index_of(Kind kind) { return static_cast<std::size_t>(kind); }
+  const SlotRun& run() const { return order_.runs[run_]; }
+  Kind run_kind() const {
+    const char letter = run().slots[slot_];
+    return letter == 'F' ? Kind::kForward : letter == 'B' ? Kind::kBackward : Kind::kWeights;
+  }
+  std::size_t run_chunk() const { return static_cast<std::size_t>(run().slots[slot_ + 1] - '0'); }
+  Step here_in_runs(std::int64_t cut) const {
+    if (run_ == order_.runs.size()) return {};
+    const Kind kind = run_kind();
+    if (kind == Kind::kBackward && backwards_ >= cut) return {};
+    const std::size_t chunk = run_chunk();
+    return {kind, static_cast<std::int64_t>(chunk), done_[index_of(kind)][chunk]};
+  }
+  void pass_slot();
+  void skip();
+
+  static constexpr std::size_t kChunks = 2;  // of a stage, at most, in an order of runs
+
   SlotOrder order_;
   std::int64_t forwards_ = 0, backwards_ = 0, weights_ = 0;
+  std::size_t run_ = 0, slot_ = 0;                           // place in its text
+  std::int64_t turn_ = 0;                                    // of the run
+  std::array<std::array<std::int64_t, kChunks>, 3> done_{};  // by kind and chunk, with those that were skipped
 };
 
 /// All slots of `stage` for `micro_batches` micro-batches. In every schedule a chunk's backwards come in micro-batch

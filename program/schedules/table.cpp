@@ -2,11 +2,13 @@
 #include <algorithm>
 #include <array>
 
+#include "program/schedules/dualpipev.h"
 #include "program/schedules/gpipe.h"
 #include "program/schedules/interleaved.h"
 #include "program/schedules/one_forward_one_backward.h"
 #include "program/schedules/schedule.h"
 #include "program/schedules/sequential.h"
+#include "program/schedules/zbv.h"
 #include "program/schedules/zero_bubble.h"
 
 namespace trivium::program {
@@ -14,7 +16,8 @@ namespace {
 
 constexpr std::array kTable{
     schedules::kSequential,  schedules::kGpipe,      schedules::kOneForwardOneBackward,
-    schedules::kInterleaved, schedules::kZeroBubble,
+    schedules::kInterleaved, schedules::kZeroBubble, schedules::kZbv,
+    schedules::kDualPipeV,
 };
 
 constexpr bool is_in_order() {

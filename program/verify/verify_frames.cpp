@@ -23,9 +23,11 @@ class FrameChecker {
       const bool split = kind_of(task).backward_weights >= 0;
       switch (task.kind) {
         case TaskKind::kForward:
+          use_input(task, id);
           take(frames_, task, task.frame, owner, id);
           break;
         case TaskKind::kBackward:
+          use_input(task, id);
           use(frames_, task, task.frame, owner, id);
           if (split) {
             take(delayed_, task, task.deferred_frame, owner, id);
@@ -61,8 +63,20 @@ class FrameChecker {
     return program_.kinds[static_cast<std::size_t>(role_.chunks[static_cast<std::size_t>(task.chunk)].kind)];
   }
 
-  Frame& at(Frames& frames, const Task& task, int number) {
-    return frames[{role_.chunks[static_cast<std::size_t>(task.chunk)].kind, number}];
+  Frame& at(Frames& frames, const Task& task, int number) { return at(frames, task.chunk, number); }
+  Frame& at(Frames& frames, int chunk, int number) {
+    return frames[{role_.chunks[static_cast<std::size_t>(chunk)].kind, number}];
+  }
+
+  // An input that the chunk before it left: in the frame of that chunk and micro-batch, which is still its own.
+  void use_input(const Task& task, std::size_t id) {
+    const int before = role_.chunks[static_cast<std::size_t>(task.chunk)].input_from;
+    if ((before < 0) != (task.input_frame < 0)) return say(id, "has its input here and elsewhere, or nowhere");
+    if (before < 0) return;
+    const Frame& frame = at(frames_, before, task.input_frame);
+    if (!frame.taken || frame.owner != Owner{before, task.micro_batch}) {
+      say(id, fmt::format("reads its input in frame {}, which is not that of chunk {}", task.input_frame, before));
+    }
   }
 
   void say(std::size_t id, const std::string& what) {

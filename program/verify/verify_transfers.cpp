@@ -65,7 +65,7 @@ class TransferChecker {
       : program_(program), role_(role), problems_(problems) {
     for (std::size_t id = 0; id < role.tasks.size(); ++id) {
       const Task& task = role.tasks[id];
-      const bool runs = task.kind == TaskKind::kForward || task.kind == TaskKind::kBackward;
+      const bool runs = is_pass(task);
       if (!runs && task.kind != TaskKind::kRecv && task.kind != TaskKind::kGatherReceived) continue;
       tasks_.try_emplace({task.kind, runs ? Pass{} : pass_of(task), task.chunk, task.micro_batch}, id);
     }
@@ -75,6 +75,7 @@ class TransferChecker {
     for (std::size_t id = 0; id < role_.tasks.size(); ++id) {
       const Task& task = role_.tasks[id];
       if (task.kind == TaskKind::kGatherReceived) check_gather(id);
+      if (is_pass(task)) check_passes_on(id);
       if (task.transfer < 0) continue;
       check_parts(id);
       const int pass = find(pass_of(task) == Pass::kForward ? TaskKind::kForward : TaskKind::kBackward, Pass{}, task);
@@ -95,6 +96,29 @@ class TransferChecker {
   }
 
  private:
+  static bool is_pass(const Task& task) { return task.kind == TaskKind::kForward || task.kind == TaskKind::kBackward; }
+
+  // What a pass starts from comes from another stage, or was left by the chunk before or behind it on this one.
+  void check_passes_on(std::size_t id) {
+    const Task& task = role_.tasks[id];
+    const bool forward = task.kind == TaskKind::kForward;
+    const int chunks = static_cast<int>(role_.chunks.size());
+    const ChunkTemplate& kind =
+        program_.kinds[static_cast<std::size_t>(role_.chunks[static_cast<std::size_t>(task.chunk)].kind)];
+    if (forward ? kind.embedding : kind.head) return;
+    int from = forward ? role_.chunks[static_cast<std::size_t>(task.chunk)].input_from : -1;
+    for (int other = 0; !forward && other < chunks; ++other) {
+      if (role_.chunks[static_cast<std::size_t>(other)].input_from == task.chunk) from = other;
+    }
+    const int received = find(TaskKind::kRecv, forward ? Pass::kForward : Pass::kBackward, task);
+    if (from < 0 && received < 0) return say(id, "starts from nothing: no transfer, and no chunk of the stage");
+    if (from < 0) return;
+    if (received >= 0) return say(id, "receives what lies on its stage");
+    Task like = task;
+    like.chunk = static_cast<std::int16_t>(from);
+    if (const int before = find(task.kind, Pass{}, like); before >= 0) check_wait(static_cast<int>(id), before);
+  }
+
   const Op& op_of(const Task& task) const { return program_.body_of(task).ops.front(); }
   Pass pass_of(const Task& task) const { return op_of(task).pass; }
   const Task& task_at(int id) const { return role_.tasks[static_cast<std::size_t>(id)]; }

@@ -54,6 +54,18 @@ std::byte* Arenas::address(int chunk, int buffer, int frame, int delayed) const 
   return base(chunk, b.space, frame, delayed) + b.offset;
 }
 
+std::byte* Arenas::address(const program::Task& task, int buffer) const {
+  const program::Chunk& chunk = role_.chunks[static_cast<std::size_t>(task.chunk)];
+  const auto kind_of = [&](const program::Chunk& of) -> const program::ChunkTemplate& {
+    return program_.kinds[static_cast<std::size_t>(of.kind)];
+  };
+  if (task.input_frame < 0 || buffer != kind_of(chunk).input) {
+    return address(task.chunk, buffer, task.frame, task.deferred_frame);
+  }
+  const int before = chunk.input_from;
+  return address(before, kind_of(role_.chunks[static_cast<std::size_t>(before)]).output, task.input_frame);
+}
+
 Arenas Arenas::on_host(Backend& backend, std::span<const Space> spaces) const {
   cpu::CpuBackend host;
   Arenas copy(program_, role_, host, spaces);

@@ -26,6 +26,8 @@ class Arenas {
   std::byte* base(int chunk, program::Space space, int frame, int delayed = 0) const;
   /// Address of a buffer of the chunk's kind; null for kNoBuffer.
   std::byte* address(int chunk, int buffer, int frame, int delayed = 0) const;
+  /// Of a buffer that a task's body names: in its frames, or what is left in a frame of the chunk before it.
+  std::byte* address(const program::Task& task, int buffer) const;
   /// Start of the whole space (kScalar: loss, then the norm pair).
   std::byte* space(program::Space which) const {
     const auto s = static_cast<std::size_t>(which);

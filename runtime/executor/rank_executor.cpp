@@ -285,7 +285,8 @@ void RankExecutor::replay_segment(std::int32_t task_id, int segment_id) {
   const program::Body& body = program_.body_of(task);
   const program::Segment& segment = body.segments[static_cast<std::size_t>(segment_id)];
   record(flight::Doing::kCompute, task_id, segment.begin);
-  const std::array<std::int64_t, 5> work{task.body, segment_id, task.chunk, task.frame, task.deferred_frame};
+  const std::array<std::int64_t, 6> work{task.body,  segment_id,          task.chunk,
+                                         task.frame, task.deferred_frame, task.input_frame};
   const std::uint64_t number = replay_numbers_.try_emplace(work, replay_numbers_.size()).first->second;
   backend_.replay(number, program::Lane::kCompute, [&] {
     for (int i = segment.begin; i < segment.end; ++i) run_kernel(task, body.ops[static_cast<std::size_t>(i)]);
@@ -327,10 +328,8 @@ void RankExecutor::run_kernel(const Task& task, const Op& op) {
   const program::ChunkTemplate& kind = program_.kind_of(program_.body_of(task));
   KernelArguments a;
   a.op = &op;
-  for (std::size_t j = 0; j < op.in.size(); ++j)
-    a.in[j] = arenas_.address(task.chunk, op.in[j], task.frame, task.deferred_frame);
-  for (std::size_t j = 0; j < op.out.size(); ++j)
-    a.out[j] = arenas_.address(task.chunk, op.out[j], task.frame, task.deferred_frame);
+  for (std::size_t j = 0; j < op.in.size(); ++j) a.in[j] = arenas_.address(task, op.in[j]);
+  for (std::size_t j = 0; j < op.out.size(); ++j) a.out[j] = arenas_.address(task, op.out[j]);
   a.tensor_rank = at_.tensor;
   a.tensor_ranks = program_.mesh.tensor();
   const bool of_experts = op.bucket >= 0 && kind.buckets[static_cast<std::size_t>(op.bucket)].expert;

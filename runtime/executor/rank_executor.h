@@ -110,7 +110,7 @@ class RankExecutor {
   LaneOrder lanes_;
   std::optional<Replays> replays_;
   /// By body, segment, chunk and frames.
-  std::map<std::array<std::int64_t, 5>, std::uint64_t> replay_numbers_;
+  std::map<std::array<std::int64_t, 6>, std::uint64_t> replay_numbers_;
   Wire wire_;
   data::Sampler sampler_;
   const data::Corpus* reading_ = &corpus_;  // what samples come from, and in which order

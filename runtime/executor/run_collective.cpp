@@ -14,8 +14,8 @@ using program::Task;
 
 void RankExecutor::run_collective(const Task& task, const Op& op, int number) {
   const int group = groups_[static_cast<std::size_t>(op.group)];
-  std::byte* in = arenas_.address(task.chunk, op.in[0], task.frame, task.deferred_frame);
-  std::byte* out = arenas_.address(task.chunk, op.out[0], task.frame, task.deferred_frame);
+  std::byte* in = arenas_.address(task, op.in[0]);
+  std::byte* out = arenas_.address(task, op.out[0]);
   const std::int64_t part_bytes = op.elements / program_.mesh.group_size(op.group) * size_of(op.dtype);
   std::byte* own_part = in + place_in(op.group) * part_bytes;  // of a bucket that is reduced or gathered where it lies
   const program::Buffer& kept = program_.kind_of(program_.body_of(task)).buffers[static_cast<std::size_t>(op.in[0])];
@@ -66,13 +66,12 @@ void RankExecutor::run_collective(const Task& task, const Op& op, int number) {
 void RankExecutor::exchange_spills(const Task& task, const Op& op, int number) {
   const std::vector<int>& members = members_[static_cast<std::size_t>(op.group)];
   std::vector<std::int32_t> counts(2 * members.size());
-  backend_.download(counts.data(), arenas_.address(task.chunk, op.in[1], task.frame, task.deferred_frame),
+  backend_.download(counts.data(), arenas_.address(task, op.in[1]),
                     static_cast<std::int64_t>(counts.size() * sizeof(std::int32_t)));
   const auto to = std::span(counts).first(members.size()), from = std::span(counts).last(members.size());
   const bool back = program::returns_rows(op);
-  exchange_rows(communicator_, members, arenas_.address(task.chunk, op.in[0], task.frame, task.deferred_frame),
-                arenas_.address(task.chunk, op.out[0], task.frame, task.deferred_frame), back ? from : to,
-                back ? to : from, op.n * size_of(op.dtype), number);
+  exchange_rows(communicator_, members, arenas_.address(task, op.in[0]), arenas_.address(task, op.out[0]),
+                back ? from : to, back ? to : from, op.n * size_of(op.dtype), number);
 }
 
 }  // namespace trivium::runtime

@@ -14,7 +14,7 @@ using program::Plan;
 using program::Program;
 
 // A task for every body that is wanted of the kind, so that it is costed on the stage.
-void add_bodies(program::Role& role, const program::ChunkTemplate& kind, int pipeline,
+void add_bodies(program::Role& role, const program::ChunkTemplate& kind, int pipeline, bool leads_back,
                 const SharedCosts::Wanted& wanted) {
   const auto add = [&](int body, int peer = -1) {
     if (body < 0) return;
@@ -35,11 +35,21 @@ void add_bodies(program::Role& role, const program::ChunkTemplate& kind, int pip
     }
   }
   if (wanted.transfers) {
-    add(kind.send_forward, (role.stage + 1) % pipeline);
-    add(kind.send_backward, (role.stage + pipeline - 1) % pipeline);
+    const int after = (role.stage + 1) % pipeline, before = (role.stage + pipeline - 1) % pipeline;
+    add(kind.send_forward, leads_back ? before : after);
+    add(kind.send_backward, leads_back ? after : before);
     add(kind.gather_forward);
     add(kind.gather_backward);
   }
+}
+
+// Nothing is sent between chunks of one stage that follow each other.
+KindCosts without_transfers_on_stage(KindCosts costs, const Plan& plan, int position) {
+  const bool from_here = plan.stays(position), stays_here = position + 1 < plan.chunks() && plan.stays(position + 1);
+  if (from_here) costs.send_backward = costs.gather_forward = 0;
+  if (stays_here) costs.send_forward = costs.gather_backward = 0;
+  if (from_here || stays_here) costs.send_bus = 0;
+  return costs;
 }
 
 }  // namespace
@@ -74,7 +84,8 @@ std::vector<ChunkKey> CostEstimator::keys_of(const Plan& plan) const {
   return keys;
 }
 
-KindCosts CostEstimator::anew(const ChunkKey& one_layer, int stage, const SharedCosts::Wanted& wanted) const {
+KindCosts CostEstimator::anew(const ChunkKey& one_layer, int stage, bool leads_back,
+                              const SharedCosts::Wanted& wanted) const {
   Program program;
   program.settings = program_.settings;
   program.stack = stack_;
@@ -83,7 +94,7 @@ KindCosts CostEstimator::anew(const ChunkKey& one_layer, int stage, const Shared
   shared_->note_bytes(job(), one_layer, program.kinds.front().bytes);
   program.roles.resize(static_cast<std::size_t>(stage) + 1);
   for (int s = 0; s <= stage; ++s) program.roles[static_cast<std::size_t>(s)].stage = s;
-  add_bodies(program.roles.back(), program.kinds.front(), job().plan.pipeline, wanted);
+  add_bodies(program.roles.back(), program.kinds.front(), job().plan.pipeline, leads_back, wanted);
   return kind_costs(cost(program, cluster_), placed_.get(), stage, 0);
 }
 
@@ -106,8 +117,10 @@ std::int64_t CostEstimator::least(const ByLayerKind<std::int64_t>& by_kind) cons
   return *std::min_element(by_kind.begin(), by_kind.begin() + static_cast<std::ptrdiff_t>(layer_kinds_.size()));
 }
 
-const KindCosts& CostEstimator::costs(const ChunkKey& key, int stage, SharedCosts::Part part) {
-  const StagePlace& place = (*places_)[static_cast<std::size_t>(stage)];
+// Transfers of chunks on the way back go the other way: other ones than the same place has else.
+const KindCosts& CostEstimator::costs(const ChunkKey& key, int stage, SharedCosts::Part part, bool leads_back) {
+  StagePlace place = (*places_)[static_cast<std::size_t>(stage)];
+  if (leads_back) place.transfers = -1 - place.transfers;
   const ChunkKey alike{1, key.embedding, key.head, key.recompute};
   for (const Asked& asked : asked_) {
     if (asked.key == alike && asked.place == place && asked.part == part) return asked.costs;
@@ -115,9 +128,9 @@ const KindCosts& CostEstimator::costs(const ChunkKey& key, int stage, SharedCost
   std::vector<KindCosts> by_kind;
   for (const models::LayersOfKind& kind : layer_kinds_) {
     const ChunkKey one{1, key.embedding, key.head, key.recompute, static_cast<int>(kind.first)};
-    by_kind.push_back(
-        shared_->costs(job(), one, place, part,
-                       [&](const ChunkKey& wanted, const SharedCosts::Wanted& of) { return anew(wanted, stage, of); }));
+    by_kind.push_back(shared_->costs(
+        job(), one, place, part,
+        [&](const ChunkKey& wanted, const SharedCosts::Wanted& of) { return anew(wanted, stage, leads_back, of); }));
   }
   asked_.push_back({alike, place, part, joined(by_kind)});
   return asked_.back().costs;
@@ -174,8 +187,8 @@ ScheduleCosts CostEstimator::empty_schedule_costs(const Plan& plan, std::size_t 
 }
 
 ScheduleCosts CostEstimator::passes(const Plan& plan) {
-  return passes_of(plan, keys_of(plan), [&](const ChunkKey& key, int stage) {
-    return costs(key, stage, SharedCosts::Part::kPassesAndTransfers);
+  return passes_of(plan, keys_of(plan), [&](const ChunkKey& key, int stage, bool leads_back) {
+    return costs(key, stage, SharedCosts::Part::kPassesAndTransfers, leads_back);
   });
 }
 
@@ -183,8 +196,8 @@ ScheduleCosts CostEstimator::passes(const Plan& plan) {
 ScheduleCosts CostEstimator::least_passes(const Plan& plan) {
   std::vector<ChunkKey> chunks = keys_of(plan);
   for (ChunkKey& key : chunks) key.recompute = program::Recompute::kNone;
-  return passes_of(plan, chunks, [&](ChunkKey key, int stage) {
-    KindCosts least = costs(key, stage, SharedCosts::Part::kPassesAndTransfers);
+  return passes_of(plan, chunks, [&](ChunkKey key, int stage, bool leads_back) {
+    KindCosts least = costs(key, stage, SharedCosts::Part::kPassesAndTransfers, leads_back);
     if (least.copy_layer == 0) return least;
     key.recompute = program::Recompute::kSelective;
     const KindCosts& fewest = costs(key, stage, SharedCosts::Part::kPasses);
@@ -195,12 +208,14 @@ ScheduleCosts CostEstimator::least_passes(const Plan& plan) {
 }
 
 ScheduleCosts CostEstimator::passes_of(const Plan& plan, const std::vector<ChunkKey>& chunks,
-                                       const std::function<KindCosts(const ChunkKey&, int)>& costs_of) const {
+                                       const std::function<KindCosts(const ChunkKey&, int, bool)>& costs_of) const {
   ScheduleCosts schedule_costs = empty_schedule_costs(plan, chunks.size());
   for (std::size_t i = 0; i < chunks.size(); ++i) {
-    const int stage = static_cast<int>(i) % plan.pipeline, layers = chunks[i].layers;
+    const int position = static_cast<int>(i), layers = chunks[i].layers;
+    const bool leads_back = program::traits_of(plan.schedule).leads_back(position / plan.pipeline);
     const Counts of_kinds = layers_of(chunks[i]);
-    const KindCosts c = costs_of(chunks[i], stage);
+    const KindCosts c =
+        without_transfers_on_stage(costs_of(chunks[i], plan.stage_of(position), leads_back), plan, position);
     ScheduleCosts::Chunk& chunk = schedule_costs.chunks[i];
     chunk.forward = c.forward.of(of_kinds);
     chunk.backward = c.backward.of(of_kinds);
@@ -227,7 +242,7 @@ ScheduleCosts CostEstimator::state(const Plan& plan) {
   ScheduleCosts schedule_costs = empty_schedule_costs(plan, chunks.size());
   schedule_costs.reduces_beside = sharding_.overlaps_reduce;
   for (std::size_t i = 0; i < chunks.size(); ++i) {
-    const int stage = static_cast<int>(i) % plan.pipeline;
+    const int stage = plan.stage_of(static_cast<int>(i));
     const Serial serial = serial_of(chunks[i], stage);
     if (!merged_lanes_ && plan.bucket_bytes == 0) {
       const KindCosts& middle = costs({1, false, false, chunks[i].recompute}, stage);
@@ -301,7 +316,8 @@ CostEstimator::Serial CostEstimator::serial_of(const ChunkKey& key, int stage) {
 // with once a step what is reduced and gathered then.
 void CostEstimator::add_bus(ScheduleCosts& schedule_costs, const ChunkKey& key, std::size_t position) {
   if (job().plan.bucket_bytes > 0 || merged_lanes_) return;
-  const int stage = static_cast<int>(position) % schedule_costs.pipeline;
+  const int stage =
+      program::traits_of(schedule_costs.schedule).stage_of(static_cast<int>(position), schedule_costs.pipeline);
   const KindCosts& middle = costs({1, false, false, key.recompute}, stage);
   const std::int64_t gather = least(middle.gather_bus.layer), reduce = least(middle.reduce_bus.layer);
   const auto inside = [&](int apart) { return std::max(0, key.layers - 1 - apart); };
@@ -338,7 +354,7 @@ void CostEstimator::add_ending(ScheduleCosts& schedule_costs, const Plan& plan, 
   std::int64_t apart = 0, replicas = 0, gathered = 0, copied = 0;
   const bool beside = !merged_lanes_ && plan.overlap.gradient_reduction;
   for (int v = 0; v < plan.virtual_stages; ++v) {
-    const auto position = static_cast<std::size_t>(v * plan.pipeline + stage);
+    const auto position = static_cast<std::size_t>(plan.position_of(stage, v));
     const ChunkKey& chunk = chunks[position];
     const KindCosts &c = costs(chunk, stage), &middle = costs({1, false, false, chunk.recompute}, stage);
     const Counts layers = layers_of(chunk);

@@ -87,11 +87,14 @@ class CostEstimator {
 
   std::vector<StagePass> passes_with(const program::Plan& plan,
                                      const std::function<std::int64_t(const ByLayerKind<std::int64_t>&)>& layer);
-  ScheduleCosts passes_of(const program::Plan& plan, const std::vector<program::ChunkKey>& chunks,
-                          const std::function<KindCosts(const program::ChunkKey&, int stage)>& costs_of) const;
+  ScheduleCosts passes_of(
+      const program::Plan& plan, const std::vector<program::ChunkKey>& chunks,
+      const std::function<KindCosts(const program::ChunkKey&, int stage, bool leads_back)>& costs_of) const;
   std::vector<program::ChunkKey> keys_of(const program::Plan& plan) const;  // of every chunk, in model order
-  KindCosts anew(const program::ChunkKey& one_layer, int stage, const SharedCosts::Wanted& wanted) const;
-  const KindCosts& costs(const program::ChunkKey& key, int stage, SharedCosts::Part part = SharedCosts::Part::kAll);
+  KindCosts anew(const program::ChunkKey& one_layer, int stage, bool leads_back,
+                 const SharedCosts::Wanted& wanted) const;
+  const KindCosts& costs(const program::ChunkKey& key, int stage, SharedCosts::Part part = SharedCosts::Part::kAll,
+                         bool leads_back = false);
   Counts layers_of(const program::ChunkKey& key) const;                // of a chunk
   std::int64_t least(const ByLayerKind<std::int64_t>& by_kind) const;  // of the kinds that the model has
   ScheduleCosts empty_schedule_costs(const program::Plan& plan, std::size_t chunks) const;

@@ -41,7 +41,7 @@ void CostEstimator::MemoryByStage::count_bytes(const std::vector<int>& kinds) {
 std::vector<int> CostEstimator::MemoryByStage::kinds(int stage) const {
   std::vector<int> kinds;
   for (int v = 0; v < plan_.virtual_stages; ++v) {
-    kinds.push_back(kind_of_[static_cast<std::size_t>(v * plan_.pipeline + stage)]);
+    kinds.push_back(kind_of_[static_cast<std::size_t>(plan_.position_of(stage, v))]);
   }
   return kinds;
 }

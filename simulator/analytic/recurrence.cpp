@@ -21,7 +21,7 @@ class Walker {
       : o_(schedule_costs),
         stages_(static_cast<std::size_t>(schedule_costs.pipeline)),
         micro_batches_(schedule_costs.micro_batches),
-        round_(schedule_costs.virtual_stages > 1 ? schedule_costs.pipeline : 1) {
+        round_(program::traits_of(schedule_costs.schedule).round(schedule_costs.pipeline)) {
     free_.assign(stages_, 0);
     data_.assign(stages_, 0);
     held_.assign(stages_, 0);
@@ -38,6 +38,7 @@ class Walker {
     for (int s = 0; s < o_.pipeline; ++s) {
       cursors_.emplace_back(program::order_of(o_.schedule, {s, o_.pipeline, o_.virtual_stages}, o_.micro_batches));
       warm_up_ = std::max(warm_up_, cursors_.back().order().warm_up);
+      for (int v = 0; v < o_.virtual_stages; ++v) positions_.push_back(o_.position_of(static_cast<std::size_t>(s), v));
     }
   }
 
@@ -87,7 +88,7 @@ class Walker {
   // each as much later. All stages must still have forwards to come.
   void leave_out_rounds() {
     const std::int64_t last = (micro_batches_ * o_.virtual_stages - warm_up_) / slots() - 1;
-    const std::int64_t longest = o_.virtual_stages > 1 ? kLongestOfChunks : o_.pipeline;
+    const std::int64_t longest = round_ > 1 ? kLongestOfChunks : o_.pipeline;
     for (std::int64_t from = warm_up_ / slots() + 1; from + longest < last; from = 2 * (from + longest)) {
       reach(from * slots());
       const Moment before = moment(from);
@@ -125,11 +126,7 @@ class Walker {
     const auto tell = [&](std::int64_t time) { moment.state.push_back(time - moment.time); };
     const auto tell_lane = [&](std::int64_t time) { moment.state.push_back(time == 0 ? kUnset : time - moment.time); };
     for (std::size_t s = 0; s < stages_; ++s) {
-      const SlotCursor& cursor = cursors_[s];
-      for (const std::int64_t done : {cursor.forwards(), cursor.backwards()}) {
-        moment.state.push_back(done - rounds * slots());
-      }
-      moment.state.push_back(cursor.order().splits_backward ? cursor.weights() - rounds * slots() : 0);
+      cursors_[s].tell(rounds, moment.state);
       tell(free_[s]);
       tell_lane(data_[s]);
       tell_lane(held_[s]);
@@ -156,11 +153,9 @@ class Walker {
     return static_cast<std::size_t>(micro_batch) * o_.chunks.size() + position;
   }
 
-  // A pass's chunk, by position in the model, and micro-batch.
-  std::pair<std::size_t, std::int64_t> place(std::size_t stage, std::int64_t number, bool forward) const {
-    const program::SlotOrder& order = cursors_[stage].order();
-    const auto chunk = static_cast<std::size_t>(order.chunk_of(number, forward));
-    return {chunk * stages_ + stage, order.micro_batch_of(number)};
+  // The place in the model of a stage's chunk.
+  std::size_t position_of(std::size_t stage, std::int64_t chunk) const {
+    return positions_[stage * static_cast<std::size_t>(o_.virtual_stages) + static_cast<std::size_t>(chunk)];
   }
 
   bool step(std::size_t s, std::int64_t cut) {
@@ -168,14 +163,13 @@ class Walker {
     bool done = false;
     switch (slot.kind) {
       case SlotCursor::Kind::kForward:
-        done = forward(s, slot.number);
+        done = forward(s, slot);
         break;
       case SlotCursor::Kind::kBackward:
-        done = backward(s, slot.number);
+        done = backward(s, slot);
         break;
       case SlotCursor::Kind::kWeights:
-        if (slot.number + 1 == micro_batches_) ends_.last_backward[s] = free_[s];
-        free_[s] += o_.chunks[s].weights;
+        weights(s, slot);
         done = true;
         break;
       case SlotCursor::Kind::kNone:
@@ -185,15 +179,22 @@ class Walker {
     return done;
   }
 
-  bool forward(std::size_t s, std::int64_t number) {
-    const auto [position, micro_batch] = place(s, number, true);
+  void weights(std::size_t s, const SlotCursor::Step& slot) {
+    const std::size_t position = position_of(s, slot.chunk);
+    if (slot.micro_batch + 1 == micro_batches_) ends_.last_backward[position] = free_[s];
+    free_[s] += o_.chunks[position].weights;
+  }
+
+  bool forward(std::size_t s, const SlotCursor::Step& slot) {
+    const std::size_t position = position_of(s, slot.chunk);
+    const std::int64_t micro_batch = slot.micro_batch;
     std::int64_t start = std::max(free_[s], held_[s]);
     if (position > 0) {
       const std::int64_t input = forward_[at(position - 1, micro_batch)];
       if (input == kUnknown) return false;
       start = std::max(start + o_.chunks[position].gather_layer, input + o_.chunks[position - 1].send_forward);
     }
-    if (number == 0) copied_[s] = start;
+    if (cursors_[s].forwards() == 0) copied_[s] = start;
     last_forward_[position] = micro_batch;
     free_[s] = std::max(start + o_.chunks[position].forward, stored(s, position, start));
     if (micro_batch == 0) free_[s] = std::max(free_[s], o_.chunks[position].gathered);
@@ -202,8 +203,9 @@ class Walker {
     return true;
   }
 
-  bool backward(std::size_t s, std::int64_t number) {
-    const auto [position, micro_batch] = place(s, number, false);
+  bool backward(std::size_t s, const SlotCursor::Step& slot) {
+    const std::size_t position = position_of(s, slot.chunk);
+    const std::int64_t micro_batch = slot.micro_batch;
     const ScheduleCosts::Chunk& chunk = o_.chunks[position];
     std::int64_t start = std::max(free_[s], held_[s]);
     if (position + 1 < o_.chunks.size()) {
@@ -300,6 +302,7 @@ class Walker {
   std::vector<int> reduced_kind_;      // by stage: of the last backward
   std::vector<std::int64_t> last_forward_;  // by chunk: the micro-batch whose activations are still there
   std::vector<SlotCursor> cursors_;
+  std::vector<std::size_t> positions_;  // by stage and its chunks
   PassEnds ends_;
 };
 

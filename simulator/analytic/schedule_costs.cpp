@@ -31,19 +31,20 @@ class Bounder {
       sent[s] = head_[s] + passes(s);
       if (s + 1 < stages()) sent[s] = std::max(sent[s], sent[s + 1] + tail_[s + 1] - tail_[s]);
       const std::int64_t weights = sum(s, &ScheduleCosts::Chunk::weights);
-      ends.stages[s] =
-          std::max({head_[s] + passes(s) + o_.micro_batches * weights, sent[s] + weights, head_[s] + copies(s)});
+      ends.stages[s] = std::max(
+          {head_[s] + passes(s) + o_.micro_batches * weights, sent[s] + o_.chunks[s].weights, head_[s] + copies(s)});
     }
-    if (o_.virtual_stages > 1) go_through_all_chunks(ends);
+    if (traits().round(o_.pipeline) > 1) go_through_all_chunks(ends);
     return ends;
   }
 
  private:
   std::size_t stages() const { return static_cast<std::size_t>(o_.pipeline); }
+  const program::ScheduleTraits& traits() const { return program::traits_of(o_.schedule); }
 
   std::int64_t sum(std::size_t s, std::int64_t ScheduleCosts::Chunk::*part) const {
     std::int64_t all = 0;
-    for (std::size_t position = s; position < o_.chunks.size(); position += stages()) all += o_.chunks[position].*part;
+    for (int v = 0; v < o_.virtual_stages; ++v) all += o_.chunk_of(s, v).*part;
     return all;
   }
 
@@ -51,8 +52,8 @@ class Bounder {
   // slots by then: nobody waits until they have left.
   std::int64_t copies(std::size_t s) const {
     std::int64_t all = 0;
-    for (std::size_t position = s; position < o_.chunks.size(); position += stages()) {
-      const ScheduleCosts::Chunk& chunk = o_.chunks[position];
+    for (int v = 0; v < o_.virtual_stages; ++v) {
+      const ScheduleCosts::Chunk& chunk = o_.chunk_of(s, v);
       const std::int64_t awaited = o_.micro_batches - (chunk.layers > 2 ? 0 : 1);
       all += awaited * chunk.store + o_.micro_batches * chunk.fetch_inner;
     }
@@ -63,9 +64,8 @@ class Bounder {
   std::int64_t passes(std::size_t s) const {
     const std::int64_t pair = sum(s, &ScheduleCosts::Chunk::forward) + sum(s, &ScheduleCosts::Chunk::backward);
     const std::int64_t longest = o_.micro_batches * pair;
-    const program::ScheduleTraits& traits = program::traits_of(o_.schedule);
-    const bool one_for_one = traits.has_steady_state() && !traits.splits_backward && o_.virtual_stages == 1;
-    return one_for_one ? std::max(longest, full_pipe(s, traits.warm_up(place(s)) + 1)) : longest;
+    const bool one_for_one = traits().has_steady_state() && !traits().splits_backward && o_.virtual_stages == 1;
+    return one_for_one ? std::max(longest, full_pipe(s, traits().warm_up(place(s)) + 1)) : longest;
   }
 
   // A micro-batch from the start of its forward on stage s to the end of its backward there.
@@ -87,9 +87,9 @@ class Bounder {
     return (trips + 1) * round_trip(s) + left * o_.chunks[s].backward;
   }
 
-  // Several chunks, on the last stage: the first micro-batch goes forward through all chunks before the first backward,
-  // of the last chunk; by then (v - 1) p + 1 forwards are done there. All others, and all backwards but as many, come
-  // before the last micro-batch's first backward, which then goes back through all chunks.
+  // Several chunks in turn, on the last stage: the first micro-batch goes forward through all chunks before the first
+  // backward, of the last chunk; by then (v - 1) p + 1 forwards are done there. All others, and all backwards but as
+  // many, come before the last micro-batch's first backward, which then goes back through all chunks.
   void go_through_all_chunks(PassEnds& ends) const {
     std::int64_t time = 0;
     for (const ScheduleCosts::Chunk& chunk : o_.chunks) time += chunk.forward + chunk.send_forward;
@@ -115,9 +115,9 @@ class Bounder {
 // its last backward.
 std::int64_t reduced_beside(const ScheduleCosts& o, const PassEnds& ends, std::size_t stage) {
   std::int64_t reduced = 0, left = 0;
-  for (std::size_t position = stage; position < o.chunks.size(); position += static_cast<std::size_t>(o.pipeline)) {
-    left += o.chunks[position].reduce;
-    if (left > 0) reduced = std::max(reduced, ends.last_backward[position] + left);
+  for (int v = 0; v < o.virtual_stages; ++v) {
+    left += o.chunk_of(stage, v).reduce;
+    if (left > 0) reduced = std::max(reduced, ends.last_backward[o.position_of(stage, v)] + left);
   }
   return reduced;
 }
@@ -173,9 +173,7 @@ namespace {
 // What the bus of a stage's devices carries in one direction, whenever it does.
 std::int64_t bus_of(const ScheduleCosts& o, std::size_t stage) {
   std::int64_t busy = o.endings[stage].bus;
-  for (std::size_t position = stage; position < o.chunks.size(); position += static_cast<std::size_t>(o.pipeline)) {
-    busy += o.micro_batches * o.chunks[position].bus;
-  }
+  for (int v = 0; v < o.virtual_stages; ++v) busy += o.micro_batches * o.chunk_of(stage, v).bus;
   return busy;
 }
 

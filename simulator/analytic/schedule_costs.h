@@ -54,6 +54,12 @@ struct ScheduleCosts {
   std::int64_t norm_reduce = 0;
   bool norm_joins_stages = false;
   bool reduces_beside = false;  ///< reductions behind every micro-batch have two slots; else the stage waits for each
+
+  /// Chunk `chunk` of a stage, which lies where the schedule places it.
+  std::size_t position_of(std::size_t stage, int chunk) const {
+    return static_cast<std::size_t>(program::traits_of(schedule).position_of(static_cast<int>(stage), chunk, pipeline));
+  }
+  const Chunk& chunk_of(std::size_t stage, int chunk) const { return chunks[position_of(stage, chunk)]; }
 };
 
 /// The passes of one schedule costs with what another adds to them, and its endings. Both are of one plan.
@@ -73,8 +79,8 @@ struct PassEnds {
 ///   as many in that time. This is what slow transfers cost;
 /// - a split backward's second halves w count as work of the stage, but nobody waits for them: gradients run down the
 ///   stages behind m (f_s + b_s), and the last w_s follows;
-/// - several chunks a stage: the first micro-batch's way forward through all of them, what the last stage then has
-/// left,
+/// - several chunks a stage, in turn: the first micro-batch's way forward through all of them, what the last stage then
+/// has left,
 ///   and the last one's way back;
 /// - a busy copy lane.
 /// The last backwards' begins are not worked out: 0.

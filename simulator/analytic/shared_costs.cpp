@@ -54,6 +54,7 @@ Key state_fields(const Job& job, ChunkKey kind) {
   Key key = key_of(p.tensor, p.context, p.expert, p.expert_tensor, p.data, p.zero_stage, p.shard_group,
                    p.sequence_parallel, p.overlap.gradient_reduction, p.overlap.parameter_gather, p.compression,
                    p.offload.optimizer, p.offload.gradients, p.offload.parameters, p.pipeline > 1, accumulates);
+  if (kind.embedding || kind.head) key.push_back(program::traits_of(p.schedule).folds ? 1 : 0);  // who adds tied ones
   kind.recompute = program::Recompute::kNone;
   append(key, kind);
   return key;

@@ -42,9 +42,9 @@ std::optional<SteadyState> rounds_of(const program::Job& job) {
   if (!traits.has_steady_state()) return std::nullopt;
   SteadyState rounds;
   rounds.micro_batches = program::micro_batches(plan, job.training.global_batch);
-  rounds.unit = traits.virtual_stages ? plan.pipeline : 1;
+  rounds.unit = traits.round(plan.pipeline);
   // Weight gradients come up to a pipeline's length later.
-  const int passes = traits.splits_backward ? 2 : plan.virtual_stages;
+  const int passes = (traits.splits_backward ? 2 : 1) * plan.virtual_stages;
   const std::int64_t chunks = plan.virtual_stages;
   rounds.depth = std::max<std::int64_t>(2, std::int64_t{plan.pipeline} * passes);
   for (int stage = 0; stage < plan.pipeline; ++stage) {

@@ -115,6 +115,7 @@ class RandomJobs {
     for (const ScheduleTraits& traits : schedule_table()) schedules.push_back(traits.schedule);
     plan.schedule = pick(schedules);
     plan.virtual_stages = traits_of(plan.schedule).virtual_stages ? pick<int>({2, 3}) : 1;
+    if (const int chunks = traits_of(plan.schedule).chunks; chunks > 0) plan.virtual_stages = chunks;
     plan.data = pick<int>({1, 2, 4});
     plan.zero_stage = pick<int>({0, 1, 2, 3});
     plan.shard_group = pick<int>({0, 0, 2});

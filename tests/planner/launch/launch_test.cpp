@@ -316,6 +316,32 @@ TEST(TorchtitanExport, SaysWhatItCannot) {
   EXPECT_THAT(exported(job, Trainer::kTorchtitan).losses, IsEmpty());
 }
 
+// PyTorch's names; parts come in the order of the model, and torchtitan places them in a V by the schedule.
+TEST(TorchtitanRoundTrip, GivesBackSchedulesInAV) {
+  program::Job job;
+  job.model = models::load_model("llama3-8b");
+  job.training.sequence = 8192;
+  job.training.global_batch = 16;
+  job.plan.pipeline = 4;
+  job.plan.virtual_stages = 2;
+  for (const auto& [schedule, name] :
+       {std::pair{Schedule::kZbv, "ZBVZeroBubble"}, {Schedule::kDualPipeV, "DualPipeV"}}) {
+    job.plan.schedule = schedule;
+    const Launch launch = exported(job, Trainer::kTorchtitan);
+    EXPECT_THAT(launch.text, HasSubstr(fmt::format("pipeline_parallel_schedule = \"{}\"\n", name)));
+    EXPECT_THAT(fields(launch.losses), Not(::testing::Contains("schedule")));
+    ImportRequest request = request_of(launch.text);
+    const program::Plan read = import_torchtitan(request).job.plan;
+    EXPECT_EQ(read.schedule, schedule);
+    EXPECT_EQ(read.virtual_stages, 2);
+    for (const Trainer other : {Trainer::kMegatron, Trainer::kNemo, Trainer::kDeepspeed}) {
+      EXPECT_THAT(fields(exported(job, other).losses), ::testing::Contains("schedule"));
+    }
+  }
+  job.training.global_batch = 7;
+  EXPECT_THAT(fields(exported(job, Trainer::kTorchtitan).losses), ::testing::Contains("schedule"));
+}
+
 TEST(NemoExport, SetsTheStrategy) {
   const Launch launch = exported(gpt3(), Trainer::kNemo);
   EXPECT_THAT(launch.text, AllOf(HasSubstr("num_nodes=128, num_gpus_per_node=8"),

@@ -59,6 +59,51 @@ TEST(Schedule, InterleavedWithOneRoundIsAllForwardsThenAllBackwardsOnTheFirstSta
   EXPECT_EQ(text_of(schedule_of(Schedule::kInterleaved, 0, 2, 2, 2), true), "F0.0 F1.0 F0.1 F1.1 B0.1 B1.1 B0.0 B1.0");
 }
 
+// PyTorch's order, p = 2, m = 4. Stage 0 warms up with 3 forwards of its first chunk, then runs the second chunk alone
+// twice; stage 1 with one of the first and one of each. Cooling down, stage 1 leaves three second halves for the end.
+TEST(Schedule, ZbvOfTwoStagesAndFourMicroBatches) {
+  EXPECT_EQ(text_of(schedule_of(Schedule::kZbv, 0, 2, 2, 4), true),
+            "F0.0 F1.0 F2.0 F0.1 B0.1 W0.1 F1.1 B1.1 W1.1 F3.0 B0.0 W0.0 F2.1 B2.1 W2.1 B1.0 W1.0 F3.1 B3.1 W3.1 "
+            "B2.0 W2.0 B3.0 W3.0");
+  EXPECT_EQ(text_of(schedule_of(Schedule::kZbv, 1, 2, 2, 4), true),
+            "F0.0 F0.1 F1.0 F1.1 B0.1 W0.1 F2.0 B0.0 W0.0 F2.1 B1.1 W1.1 F3.0 B1.0 W1.0 F3.1 B2.1 W2.1 "
+            "B2.0 B3.1 B3.0 W2.0 W3.1 W3.0");
+}
+
+// The order of three micro-batches or more, less those that there are not.
+TEST(Schedule, ZbvOfFewerMicroBatchesThanItTakesToFillThePipeline) {
+  EXPECT_EQ(text_of(schedule_of(Schedule::kZbv, 0, 2, 2, 1), true), "F0.0 F0.1 B0.1 W0.1 B0.0 W0.0");
+  EXPECT_EQ(text_of(schedule_of(Schedule::kZbv, 0, 2, 2, 2), true),
+            "F0.0 F1.0 F0.1 B0.1 W0.1 F1.1 B1.1 W1.1 B0.0 W0.0 B1.0 W1.0");
+}
+
+TEST(Schedule, DualPipeVOfTwoStagesAndFourMicroBatches) {
+  EXPECT_EQ(text_of(schedule_of(Schedule::kDualPipeV, 0, 2, 2, 4), true),
+            "F0.0 F1.0 F2.0 F0.1 B0.1 W0.1 F1.1 F3.0 B1.1 W1.1 F2.1 B0.0 W0.0 B2.1 W2.1 F3.1 B1.0 W1.0 "
+            "B3.1 W3.1 B2.0 W2.0 B3.0 W3.0");
+  EXPECT_EQ(text_of(schedule_of(Schedule::kDualPipeV, 1, 2, 2, 4), true),
+            "F0.0 F0.1 F1.0 F1.1 F2.0 B0.1 W0.1 F2.1 B0.0 W0.0 F3.0 B1.1 W1.1 F3.1 B1.0 W1.0 B2.1 W2.1 B2.0 W2.0 "
+            "B3.1 B3.0 W3.1 W3.0");
+}
+
+// Chunks 0 to 7 of four stages: in turn 0 1 2 3 0 1 2 3, in a V 0 1 2 3 3 2 1 0.
+TEST(Schedule, ChunksLieInTurnOrInAV) {
+  const ScheduleTraits &turn = traits_of(Schedule::kInterleaved), &v = traits_of(Schedule::kZbv);
+  std::vector<int> in_turn, in_v, stay;
+  for (int position = 0; position < 8; ++position) {
+    in_turn.push_back(turn.stage_of(position, 4));
+    in_v.push_back(v.stage_of(position, 4));
+    for (const ScheduleTraits* traits : {&turn, &v}) {
+      EXPECT_EQ(traits->position_of(traits->stage_of(position, 4), position / 4, 4), position);
+    }
+    if (v.stays(position, 4)) stay.push_back(position);
+    EXPECT_FALSE(turn.stays(position, 4));
+  }
+  EXPECT_EQ(in_turn, (std::vector{0, 1, 2, 3, 0, 1, 2, 3}));
+  EXPECT_EQ(in_v, (std::vector{0, 1, 2, 3, 3, 2, 1, 0}));
+  EXPECT_EQ(stay, std::vector{4});
+}
+
 struct Drawn {
   Schedule schedule;
   StagePlace place;
@@ -74,8 +119,8 @@ std::vector<Drawn> drawn() {
   for (const ScheduleTraits& traits : schedule_table()) {
     for (int round = 0; round < 150; ++round) {
       const int pipeline = traits.virtual_stages ? pick(2, 9) : pick(1, 9);
-      const int chunks = traits.virtual_stages ? pick(2, 5) : 1;
-      const std::int64_t count = traits.virtual_stages ? pipeline * pick(1, 6) : pick(1, 40);
+      const int chunks = traits.chunks > 0 ? traits.chunks : traits.virtual_stages ? pick(2, 5) : 1;
+      const std::int64_t count = traits.round(pipeline) > 1 ? pipeline * pick(1, 6) : pick(1, 40);
       for (int stage = 0; stage < pipeline; ++stage) {
         all.push_back({traits.schedule,
                        {stage, pipeline, chunks},
@@ -126,7 +171,7 @@ TEST(Schedule, StagesTogetherComeToTheEnd) {
         const std::vector<Slot>& slots = all[first + s].slots;
         for (; at[s] < slots.size(); ++at[s], moved = true) {
           const Slot& slot = slots[at[s]];
-          const int chunk = slot.chunk * place.pipeline + static_cast<int>(s);
+          const int chunk = traits_of(all[first].schedule).position_of(static_cast<int>(s), slot.chunk, place.pipeline);
           if (slot.forward && chunk > 0 && forward[chunk - 1] <= slot.micro_batch) break;
           if (!slot.forward && chunk < last_chunk && backward[chunk + 1] <= slot.micro_batch) break;
           if (!slot.weights) ++(slot.forward ? forward : backward)[chunk];
@@ -158,7 +203,8 @@ TEST(Schedule, HoldsAsManyMicroBatchesAsItsRuleSays) {
 }
 
 // By hand: 1f1b holds the stages that follow and itself, zero_bubble the whole pipeline, interleaved on stage 0 of 4
-// with 2 chunks 2 * 3 + 4 forwards of warm-up and one.
+// with 2 chunks 2 * 3 + 4 forwards of warm-up and one, zbv as many halves of a stage as two pipelines are long, and
+// dualpipev one more.
 TEST(Schedule, InFlightByHand) {
   EXPECT_EQ(order_of(Schedule::kSequential, {1, 4, 1}, 16).in_flight(), 1);
   EXPECT_EQ(order_of(Schedule::kGpipe, {1, 4, 1}, 16).in_flight(), 16);
@@ -167,6 +213,11 @@ TEST(Schedule, InFlightByHand) {
   EXPECT_EQ(order_of(Schedule::kZeroBubble, {1, 4, 1}, 16).in_flight(), 4);
   EXPECT_EQ(order_of(Schedule::kZeroBubble, {1, 4, 1}, 16).between_halves(), 2);
   EXPECT_EQ(order_of(Schedule::k1f1b, {0, 4, 1}, 2).in_flight(), 2);
+  for (int stage = 0; stage < 4; ++stage) {
+    EXPECT_EQ(order_of(Schedule::kZbv, {stage, 4, 2}, 1000).in_flight(), 8);
+    EXPECT_EQ(order_of(Schedule::kZbv, {stage, 4, 2}, 1000).between_halves(), 2 * stage + 1);
+    EXPECT_EQ(order_of(Schedule::kDualPipeV, {stage, 4, 2}, 1000).in_flight(), 9);
+  }
 }
 
 TEST(Schedule, UsualOnesAreThoseThatPlansNameMost) {
@@ -182,6 +233,9 @@ TEST(Schedule, BubblesInWords) {
   EXPECT_EQ(bubble(Schedule::kGpipe, 1), bubble(Schedule::k1f1b, 1));
   EXPECT_EQ(bubble(Schedule::kInterleaved, 2), "equal stages idle (p - 1) / vm = 3 / 16 = 18.8 % of their passes");
   EXPECT_EQ(bubble(Schedule::kZeroBubble, 1), "equal stages idle (p - 1)(f + b - w), p - 1 = 3 of 8 micro-batches");
+  EXPECT_EQ(bubble(Schedule::kZbv, 2),
+            "equal stages idle (p - 1) max(b, 2(b - w)) of a chunk, p - 1 = 3 of 16 such passes");
+  EXPECT_EQ(bubble(Schedule::kDualPipeV, 2), "where f = b = w, equal stages idle p - 1 = 3 of 48 passes of chunks");
   EXPECT_EQ(bubble(Schedule::kSequential, 1), "the sequential schedule runs one stage at a time");
 }
 

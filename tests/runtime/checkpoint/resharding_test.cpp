@@ -37,6 +37,9 @@ std::vector<program::Plan> dense_plans() {
   plans.back().stage_layers = {1, 3};
   plans.push_back(split(1, 2, 1, 0));
   plans.back().schedule = program::Schedule::kZeroBubble;
+  plans.push_back(split(1, 2, 1, 0));
+  plans.back().virtual_stages = 2;
+  plans.back().schedule = program::Schedule::kZbv;  // both copies of the embedding on one rank
   plans.push_back(split(1, 1, 4, 1));
   plans.push_back(split(1, 1, 4, 1));
   plans.back().overlap.parameter_gather = true;  // whole parameters are stale between steps

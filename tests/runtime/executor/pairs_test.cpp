@@ -44,8 +44,8 @@ enum Field {
 };
 enum Shape { kGpt2, kLlama, kParallel, kMixture, kGptOss, kGemma, kDeepSeek, kLlama4, kGrok };
 
-constexpr std::array<int, kFields> kValues = {9, 3, 2, 3, 3, 2, 5, 4, 2, 2, 2, 2, 3,
-                                              2, 2, 2, 2, 2, 2, 3, 3, 3, 2, 2, 2};
+constexpr std::array<int, kFields> kValues = {9, 3, 2, 3, 3, 2, program::kSchedules, 4, 2, 2, 2, 2, 3, 2, 2, 2, 2, 2, 2,
+                                              3, 3, 3, 2, 2, 2};
 constexpr int kMostValues = 9;
 using Choice = std::array<int, kFields>;
 using Pairs = std::bitset<kFields * kMostValues * kFields * kMostValues>;
@@ -160,7 +160,8 @@ program::Job job_of(const Choice& c) {
   plan.data = 1 << c[kData];
   plan.context_method = static_cast<program::ContextMethod>(c[kMethod]);
   plan.schedule = static_cast<program::Schedule>(c[kSchedule]);
-  plan.virtual_stages = plan.schedule == program::Schedule::kInterleaved && plan.pipeline > 1 ? 4 / plan.pipeline : 1;
+  const program::ScheduleTraits& schedule = program::traits_of(plan.schedule);
+  plan.virtual_stages = schedule.virtual_stages && plan.pipeline > 1 ? 4 / plan.pipeline : 1;
   plan.zero_stage = c[kZero];
   plan.shard_group = 2 * c[kShardGroup];
   plan.sequence_parallel = c[kSequence] != 0;

@@ -88,6 +88,8 @@ TEST(Validation, ChangesNothingAndIsTheSameUnderEverySplit) {
   plans.back().pipeline = 4;
   plans.back().virtual_stages = 2;
   plans.back().schedule = program::Schedule::kInterleaved;
+  plans.push_back(plans.back());  // one reads its input in the other's frame
+  plans.back().schedule = program::Schedule::kZbv;
   for (const program::Plan& plan : plans) {
     const TrainResult split = train(toy_job(plan), options);
     ASSERT_EQ(split.steps.size(), 4u) << program::summary(plan);

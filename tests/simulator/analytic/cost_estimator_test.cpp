@@ -25,7 +25,7 @@ std::int64_t makespan(const program::Program& program, const hardware::Cluster& 
 // No search has these (planner/space/space.cpp): the estimator does not know that split backwards reduce sharded
 // gradients twice, nor what else than the `trivium` stack does between the halves.
 bool has_no_sketch(const program::Plan& plan) {
-  return plan.schedule == program::Schedule::kZeroBubble && (plan.zero_stage > 1 || plan.stack != "trivium");
+  return program::traits_of(plan.schedule).splits_backward && (plan.zero_stage > 1 || plan.stack != "trivium");
 }
 
 TEST(CostEstimator, BoundIsNeverAboveWhatTheEnginePlays) {

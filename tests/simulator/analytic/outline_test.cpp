@@ -1,6 +1,8 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <random>
+#include <tuple>
 
 #include "simulator/analytic/schedule_costs.h"
 
@@ -71,13 +73,17 @@ TEST(ScheduleCosts, RoundsThatRepeatAreCountedToTheSameEnds) {
     ScheduleCosts schedule_costs =
         equal_stages(pipeline, virtual_stages, virtual_stages > 1 ? rounds * pipeline : rounds, 0);
     if (virtual_stages == 1 && any(0, 3) == 0) schedule_costs.schedule = program::Schedule::kZeroBubble;
+    if (virtual_stages == 2 && any(0, 1) == 0) {
+      schedule_costs.schedule = any(0, 1) == 0 ? program::Schedule::kZbv : program::Schedule::kDualPipeV;
+      schedule_costs.micro_batches = rounds * any(1, 3);
+    }
     schedule_costs.reduces_beside = any(0, 1) == 0;
     const bool unequal = any(0, 1) == 0, copies = any(0, 3) == 0, reduces = any(0, 3) == 0, gathers = any(0, 3) == 0;
     const int transfer = any(0, 2) * any(0, 40);
     for (ScheduleCosts::Chunk& chunk : schedule_costs.chunks) {
       if (unequal) chunk.forward = any(1, 30), chunk.backward = any(1, 60);
       chunk.send_forward = chunk.send_backward = transfer;
-      if (schedule_costs.schedule == program::Schedule::kZeroBubble) chunk.weights = any(0, 30);
+      if (program::traits_of(schedule_costs.schedule).splits_backward) chunk.weights = any(0, 30);
       chunk.layers = any(1, 3);
       chunk.kind = any(0, 1);
       if (copies) chunk.store = chunk.fetch = any(0, 40), chunk.fetch_inner = chunk.store / 2;
@@ -88,6 +94,53 @@ TEST(ScheduleCosts, RoundsThatRepeatAreCountedToTheSameEnds) {
     ASSERT_EQ(counted.stages, walked.stages) << i;
     ASSERT_EQ(counted.last_backward, walked.last_backward) << i;
   }
+}
+
+// Two chunks a stage in a V, without transfers.
+ScheduleCosts v_of(program::Schedule schedule, int pipeline, std::int64_t m, std::int64_t f, std::int64_t b,
+                   std::int64_t w) {
+  ScheduleCosts schedule_costs = equal_stages(pipeline, 2, m, 0);
+  schedule_costs.schedule = schedule;
+  for (ScheduleCosts::Chunk& chunk : schedule_costs.chunks) chunk.forward = f, chunk.backward = b, chunk.weights = w;
+  return schedule_costs;
+}
+
+// ZB-V has no bubble where forward and halves of a backward take as long (Qi et al. 2023, section 6): stage s works
+// without a break from the first micro-batch's arrival, s f, for its 6 m passes of chunks.
+TEST(ScheduleCosts, ZbvOfEqualPassesHasNoBubble) {
+  for (const int pipeline : {2, 4, 8}) {
+    for (const std::int64_t m : {2 * pipeline - 1, 2 * pipeline, 40, 400}) {
+      const PassEnds ends = recurrence_ends(v_of(program::Schedule::kZbv, pipeline, m, 10, 10, 10));
+      for (int s = 0; s < pipeline; ++s) {
+        EXPECT_EQ(ends.stages[static_cast<std::size_t>(s)], (s + 6 * m) * 10) << pipeline << " " << m << " " << s;
+      }
+    }
+  }
+}
+
+// Where w <= f <= b the last stage ends (p - 1) max(b, 2 (b - w)) behind its own work; by hand for p = 2, m = 3, f = 2,
+// b = 3, w = 1. Stage 0 (chunks 0 and 3) and stage 1 (1 and 2), F and B with chunk and micro-batch:
+//   0: F00 0-2  F01 2-4  F02 4-6  F30 6-8  B30 8-11  W30 11-12  F31 12-14 B31 14-17 W31 17-18
+//   1: F10 2-4  F20 4-6  F11 6-8  F21 8-10 B20 11-14 W20 14-15  F12 15-17 B10 17-20 W10 20-21 F22 21-23 B21 23-26 …
+//   0: B00 20-23 W00 23-24 F32 24-26 B32 26-29 W32 29-30;  1: W21 26-27 B11 27-30 B22 30-33 B12 33-36 W11 W22 W12 36-39
+//   0: B01 30-33 W01 33-34 B02 36-39 W02 39-40
+// against 2 m (f + b + w) = 36: 4 = 2 (b - w).
+TEST(ScheduleCosts, ZbvOfUnequalPassesByHand) {
+  EXPECT_EQ(recurrence_ends(v_of(program::Schedule::kZbv, 2, 3, 2, 3, 1)).stages, (std::vector<std::int64_t>{40, 39}));
+  for (const int pipeline : {3, 4, 6}) {
+    for (const auto& [f, b, w] : {std::tuple{4, 6, 4}, {6, 8, 4}, {8, 10, 2}, {10, 12, 9}}) {
+      const std::vector<std::int64_t> ends =
+          recurrence_ends(v_of(program::Schedule::kZbv, pipeline, 24, f, b, w)).stages;
+      EXPECT_EQ(*std::max_element(ends.begin(), ends.end()),
+                48 * (f + b + w) + (pipeline - 1) * std::max(b, 2 * (b - w)));
+    }
+  }
+}
+
+// Without a forward beside a backward, DualPipeV idles as long as the first micro-batch takes to the last stage.
+TEST(ScheduleCosts, DualPipeVOfEqualPasses) {
+  const std::vector<std::int64_t> ends = recurrence_ends(v_of(program::Schedule::kDualPipeV, 4, 8, 1, 1, 1)).stages;
+  EXPECT_EQ(ends, (std::vector<std::int64_t>(4, 6 * 8 + 3)));
 }
 
 // Two chunks a stage: 2 m (f + b) + (p - 1) (f + b) = 480 + 90, half the bubble for the work.

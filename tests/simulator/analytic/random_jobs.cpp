@@ -77,6 +77,7 @@ program::Plan random_plan(std::mt19937& random) {
       program::schedule_table()[std::uniform_int_distribution<std::size_t>(0, program::kSchedules - 1)(random)];
   plan.schedule = schedule.schedule;
   if (schedule.virtual_stages) plan.virtual_stages = one_of(random, {2, 3});
+  if (schedule.chunks > 0) plan.virtual_stages = schedule.chunks;
   plan.precision = one_of(random, {program::DType::kBf16, program::DType::kFp32});
   plan.overlap.gradient_reduction = one_of(random, {true, false});
   plan.overlap.tensor = one_of(random, {true, false});

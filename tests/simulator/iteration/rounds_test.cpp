@@ -28,7 +28,8 @@ TEST(Rounds, AreCountedAsTheyWouldBePlayed) {
     RandomJob made = random_job(random);
     if (made.job.plan.schedule == program::Schedule::kGpipe) continue;
     SteadyState rounds;
-    rounds.depth = std::max(2, made.job.plan.pipeline * std::max(2, made.job.plan.virtual_stages));
+    const bool folds = program::traits_of(made.job.plan.schedule).folds;
+    rounds.depth = std::max(2, made.job.plan.pipeline * std::max(2, made.job.plan.virtual_stages) * (folds ? 2 : 1));
     rounds.unit = made.job.plan.pipeline;
     const std::int64_t many = kWorthwhile * rounds.enough() / made.job.plan.pipeline * made.job.plan.pipeline;
     made.job = with_micro_batches(made.job, many + made.job.plan.pipeline * (i % 5));

@@ -132,7 +132,7 @@ TEST(VSchedule, RandomJobsPassTheVerifier) {
     Job job = jobs.next();
     job.plan.virtual_stages = 2;
     job.plan.schedule = i % 3 == 0 ? Schedule::kDualPipeV : Schedule::kZbv;
-    if (!std::holds_alternative<std::monostate>(check(job))) continue;
+    if (check(job)) continue;
     EXPECT_THAT(verify(lowered(job)), IsEmpty()) << summary(job.plan);
     ++checked;
   }
@@ -161,7 +161,7 @@ TEST(VSchedule, KeepsGradientsOfTiedEmbeddingsOnTheDevice) {
   job.plan.offload.gradients = Storage::kHost;
   EXPECT_THAT(check(job).value().reason, HasSubstr("both copies of a tied embedding on one stage"));
   job.model.tied_embeddings = false;
-  EXPECT_TRUE(std::holds_alternative<std::monostate>(check(job)));
+  EXPECT_TRUE(!check(job));
 }
 
 /// Of the last of two stages, by kind, chunk and micro-batch.

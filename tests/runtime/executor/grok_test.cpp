@@ -21,20 +21,20 @@ program::Job grok_job(const program::Plan& plan) {
   return job;
 }
 
-struct Split {
+struct GrokSplit {
   int tensor, context, pipeline, data, expert, zero;
 };
 
 TEST(Grok1, EqualsTheUnsplitRunUnderEverySplit) {
   const Trained unsplit = run(grok_job({}), 2);
-  for (const Split& split : {Split{2, 1, 1, 1, 1, 0},
-                             {4, 1, 1, 1, 1, 0},
-                             {1, 1, 2, 1, 1, 0},
-                             {1, 1, 1, 2, 1, 3},
-                             {1, 2, 1, 1, 1, 0},
-                             {1, 1, 1, 2, 2, 0},
-                             {2, 1, 2, 2, 2, 1},
-                             {2, 2, 1, 2, 2, 2}}) {
+  for (const GrokSplit& split : {GrokSplit{2, 1, 1, 1, 1, 0},
+                                 {4, 1, 1, 1, 1, 0},
+                                 {1, 1, 2, 1, 1, 0},
+                                 {1, 1, 1, 2, 1, 3},
+                                 {1, 2, 1, 1, 1, 0},
+                                 {1, 1, 1, 2, 2, 0},
+                                 {2, 1, 2, 2, 2, 1},
+                                 {2, 2, 1, 2, 2, 2}}) {
     program::Plan plan;
     plan.tensor = split.tensor, plan.context = split.context, plan.pipeline = split.pipeline;
     plan.data = split.data, plan.expert = split.expert, plan.zero_stage = split.zero;

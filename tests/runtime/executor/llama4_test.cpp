@@ -28,11 +28,11 @@ program::Job llama4_job(const program::Plan& plan, std::int64_t chunk, bool drop
   return job;
 }
 
-struct Split {
+struct Llama4Split {
   int tensor, context, pipeline, data, expert, zero;
 };
 
-void expect_equal(const Trained& unsplit, const Split& split, std::int64_t chunk, bool dropless) {
+void expect_equal(const Trained& unsplit, const Llama4Split& split, std::int64_t chunk, bool dropless) {
   program::Plan plan;
   plan.tensor = split.tensor, plan.context = split.context, plan.pipeline = split.pipeline;
   plan.data = split.data, plan.expert = split.expert, plan.zero_stage = split.zero;
@@ -48,21 +48,22 @@ void expect_equal(const Trained& unsplit, const Split& split, std::int64_t chunk
   }
 }
 
-const std::vector<Split> kSplits = {{2, 1, 1, 1, 1, 0}, {4, 1, 1, 1, 1, 0}, {1, 2, 1, 1, 1, 0}, {1, 4, 1, 1, 1, 0},
-                                    {1, 1, 4, 1, 1, 0}, {1, 1, 1, 4, 4, 1}, {2, 2, 1, 2, 2, 2}, {2, 1, 2, 2, 2, 1},
-                                    {1, 1, 2, 2, 1, 3}, {2, 2, 2, 1, 1, 0}, {1, 1, 1, 2, 2, 3}};
+const std::vector<Llama4Split> kSplits = {{2, 1, 1, 1, 1, 0}, {4, 1, 1, 1, 1, 0}, {1, 2, 1, 1, 1, 0},
+                                          {1, 4, 1, 1, 1, 0}, {1, 1, 4, 1, 1, 0}, {1, 1, 1, 4, 4, 1},
+                                          {2, 2, 1, 2, 2, 2}, {2, 1, 2, 2, 2, 1}, {1, 1, 2, 2, 1, 3},
+                                          {2, 2, 2, 1, 1, 0}, {1, 1, 1, 2, 2, 3}};
 
 // Chunks that a ring's chunks divide, and that lie across them.
 TEST(Llama4, EqualsTheUnsplitRunUnderEverySplit) {
   for (const std::int64_t chunk : {4, 5}) {
     const Trained unsplit = run(llama4_job({}, chunk), 2);
-    for (const Split& split : kSplits) expect_equal(unsplit, split, chunk, true);
+    for (const Llama4Split& split : kSplits) expect_equal(unsplit, split, chunk, true);
   }
 }
 
 TEST(Llama4, GatesOnWhatExpertsReadGoWithCapacitiesToo) {
   const Trained unsplit = run(llama4_job({}, 5, false), 2);
-  for (const Split& split : kSplits) expect_equal(unsplit, split, 5, false);
+  for (const Llama4Split& split : kSplits) expect_equal(unsplit, split, 5, false);
 }
 
 TEST(Llama4, RecomputationSplitBackwardsAndOffloadedActivationsChangeNothing) {

@@ -95,12 +95,14 @@ std::vector<Held> held_fields(const SearchRequest& request) {
   std::vector<Held> held;
   for (const std::string& field : program::plan_fields()) {
     if (!holder.means_something(field)) continue;
-    std::string why = holder.why(field);
-    if (!why.empty()) held.push_back({field, text_of(request.job.plan, field), std::move(why)});
-    if (const std::string names = holder.v_schedules(); why.empty() && field == "schedule" && !names.empty()) {
+    if (std::string why = holder.why(field); !why.empty()) {
+      held.push_back({field, text_of(request.job.plan, field), std::move(why)});
+      continue;
+    }
+    if (const std::string names = holder.v_schedules(); field == "schedule" && !names.empty()) {
       held.push_back({field, "without " + names, "chunks in a V run where --schedule says so"});
     }
-    if (why.empty() && field == "expert_tensor" && holder.prefers_whole_experts()) {
+    if (field == "expert_tensor" && holder.prefers_whole_experts()) {
       held.push_back(
           {field, "1 where experts divide among as many ranks", "dropless experts are whole if they can be"});
     }

@@ -161,6 +161,25 @@ TEST(Search, FindsWhatPlayingEveryPlanFindsWhereLinksAreShared) {
   EXPECT_GT(kinds.shared, kProblems / 25);
 }
 
+// Searches try no schedule in a V but where it is named: then the bounds hold for it too.
+SearchRequest random_problem_in_a_v(std::mt19937& random) {
+  SearchRequest request = random_problem(random);
+  while (request.job.plan.offload.parameters != program::Storage::kNone || ranks_of(request) < 2) {
+    request = random_problem(random);
+  }
+  request.fixed.erase("zero_stage");
+  request.fixed.insert("schedule");
+  request.job.plan.schedule = random() % 2 == 0 ? program::Schedule::kZbv : program::Schedule::kDualPipeV;
+  request.job.plan.virtual_stages = 2;
+  return request;
+}
+
+TEST(Search, FindsWhatPlayingEveryPlanInAVFinds) {
+  const Kinds kinds = check_against_brute_force(17, kProblems / 4, random_problem_in_a_v);
+  EXPECT_GT(kinds.experts, 0);
+  EXPECT_GT(kinds.unlike, 0);
+}
+
 TEST(Search, AnswersTheSameOnAnyNumberOfThreads) {
   std::mt19937 random(5);
   for (int i = 0; i < 8; ++i) {

@@ -52,6 +52,28 @@ TEST(Space, OpensContextForLongSequences) {
   EXPECT_EQ(contexts(request), (std::set<int>{2}));
 }
 
+// By schedule: their chunks a stage.
+std::map<program::Schedule, std::set<int>> schedules(const SearchRequest& request) {
+  std::map<program::Schedule, std::set<int>> found;
+  for (const Member& member : enumerate(request)) found[member.plan.schedule].insert(member.plan.virtual_stages);
+  return found;
+}
+
+TEST(Space, TriesSchedulesInAVWhereTheyAreNamed) {
+  using program::Schedule;
+  SearchRequest request = small_problem();
+  request.job.model.layers = 8;
+  EXPECT_FALSE(schedules(request).contains(Schedule::kZbv));
+  EXPECT_NE(text_of(held_fields(request)).find("schedule without zbv, dualpipev"), std::string::npos);
+  request.fixed = {"schedule", "pipeline"};
+  request.job.plan.pipeline = 4;
+  for (const Schedule schedule : {Schedule::kZbv, Schedule::kDualPipeV}) {
+    request.job.plan.schedule = schedule;
+    EXPECT_EQ(schedules(request), (std::map<Schedule, std::set<int>>{{schedule, {2}}}));
+  }
+  EXPECT_EQ(text_of(held_fields(request)).find("without zbv"), std::string::npos);
+}
+
 // (tensor, expert, expert_tensor) of all splits in two stages.
 std::set<std::tuple<int, int, int>> expert_splits(const SearchRequest& request) {
   std::set<std::tuple<int, int, int>> found;

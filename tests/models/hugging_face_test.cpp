@@ -305,7 +305,7 @@ TEST(HuggingFace, Llama4sLayersAreThoseThatAreTold) {
   const auto expect_refused = [&](const char* more, const char* why) {
     EXPECT_THAT(message_for(with(more)), testing::HasSubstr(why));
   };
-  expect_refused(R"("no_rope_layers": [0, 1, 1, 0])", "#/no_rope_layers: layer 3 breaks the pattern");
+  expect_refused(R"("no_rope_layers": [1, 0, 1, 1])", "#/no_rope_layers: layer 3 breaks the pattern");
   expect_refused(R"("no_rope_layers": [0, 0, 0, 0])", "#/no_rope_layers: leaves no layer whose heads turn");
   expect_refused(R"("moe_layers": [0, 3])", "#/moe_layers: is not supported but the last of every so many layers");
   expect_refused(R"("moe_layers": [])", "#/moe_layers: is not supported but");

@@ -122,7 +122,10 @@ program::Job shaped(int shape, bool dropout, const program::Plan& plan) {
     job.model.experts = e;
   }
   if (shape == kLlama4) add_llama4(job.model);
-  if (shape == kGrok) add_grok(job.model);
+  if (shape == kGrok) {
+    add_grok(job.model);
+    job.training.optimizer.epsilon = 1e-6;  // as in grok_test.cpp
+  }
   job.model.parallel_block = shape == kParallel;
   if (shape == kMixture) {
     job.model.linear_bias = false;

@@ -100,8 +100,8 @@ class Grok1(nn.Module):
         with torch.no_grad():
             self.model.embed_tokens.weight *= 0.1
             for layer in self.model.layers:  # scores that their cap bends, choices that rounding does not change
-                layer.attn.q_proj.weight *= 3
-                layer.moe_block.gate.weight *= 10
+                layer.attn.q_proj.weight *= 2
+                layer.moe_block.gate.weight *= 3
 
     def forward(self, ids):
         x = self.model.embed_tokens(ids) * self.members["embedding_multiplier_scale"]

@@ -42,7 +42,9 @@ bool wait_until(const std::function<bool()>& done) {
 }
 
 /// What can be drawn: the views, the panels below the comparison, and where one begins.
-QStringList pictured_names() { return MainWindow::view_names() + QStringList{"run", "validation", "start"}; }
+QStringList pictured_names() {
+  return MainWindow::view_names() + QStringList{"two-plans", "flame", "run", "validation", "start"};
+}
 
 /// Draws a view of a window that nobody sees.
 int take_picture(MainWindow& window, const QString& view, const QString& out, QSize size) {
@@ -50,6 +52,10 @@ int take_picture(MainWindow& window, const QString& view, const QString& out, QS
   window.show();
   const qsizetype number = MainWindow::view_names().indexOf(view);
   window.show_view(number >= 0 ? static_cast<MainWindow::View>(number) : MainWindow::kCompare);
+  if (view == "flame") {
+    window.show_view(MainWindow::kTimeline);
+    window.timeline().below().setCurrentWidget(&window.timeline().flame());
+  }
   if (view == "start") window.show_start_page();
   if (view == "run") window.show_runs();
   if (view == "validation") window.validate();
@@ -57,10 +63,13 @@ int take_picture(MainWindow& window, const QString& view, const QString& out, QS
   heartbeat.start(20);
   if (!wait_until([&] { return window.document().settled(); }))
     return complain("the plan was not simulated in time", kFailed);
-  if (view == "plans") {
+  if (view == "plans" || view == "two-plans") {
     window.plans().pin_current();
     window.plans().search();
+    if (!wait_until([&] { return !window.plans().is_searching(); }))
+      return complain("the search took too long", kFailed);
   }
+  if (view == "two-plans") window.show_two_plans();
   if (view == "what-if") window.what_if().ask();
   if (!wait_until([&] { return window.view_is_ready(); })) return complain("the view was not ready in time", kFailed);
   if (view == "plans") {

@@ -157,7 +157,7 @@ std::string band_chart(const Band& band, const std::string& marked_as, const Val
   Drawing drawing;
   drawing.height = 66;
   drawing.rect(x(band.low), 24, std::max(1.0, x(band.high) - x(band.low)), kBar, kSeries[4],
-               "5 % to 95 % of the plays");
+               "5 % to 95 % of the simulations");
   drawing.rect(x(band.middle) - 1.5, 20, 3, kBar + 8, kSeries[0], "median");
   drawing.line(x(band.marked), 16, x(band.marked), 46, true);
   drawing.text(x(band.low) - 6, 35, text(band.low), "end");

@@ -101,13 +101,13 @@ void memory(Page& page, const PlanReport& report) {
 void spread(Page& page, const PlanReport& report) {
   if (!report.spread) return;
   const Spread& s = *report.spread;
-  page.heading("How sure");
+  page.heading("Random variation");
   page.paragraph(fmt::format(
-      "{} plays of every rank in which each op that computes takes up to {} longer or shorter by "
-      "chance: 5 % of the iterations are below {}, half below {}, 95 % below {}.",
+      "{} simulations of every rank in which each op that computes takes up to {} longer or shorter at "
+      "random: 5 % of the iterations are below {}, half below {}, 95 % below {}.",
       s.samples, base::percent(s.jitter), precise_seconds(s.p5_s), precise_seconds(s.p50_s), precise_seconds(s.p95_s)));
-  page.figure("From 5 % to 95 % of the plays",
-              band_chart({s.p5_s, s.p50_s, s.p95_s, s.nominal_s}, "without chance", precise_seconds));
+  page.figure("From 5 % to 95 % of the simulations",
+              band_chart({s.p5_s, s.p50_s, s.p95_s, s.nominal_s}, "without variation", precise_seconds));
 }
 
 void changes(Page& page, const PlanReport& report) {

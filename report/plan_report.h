@@ -23,7 +23,7 @@ struct PlanLine {
 struct Spread {
   double jitter = 0;  ///< every op that computes takes 1 ± this as long
   int samples = 0;
-  double nominal_s = 0;  ///< of every rank played without chance
+  double nominal_s = 0;  ///< of every rank without variation
   double p5_s = 0, p50_s = 0, p95_s = 0;
 };
 

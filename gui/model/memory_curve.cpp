@@ -1,6 +1,7 @@
 #include "gui/model/memory_curve.h"
 
 #include <algorithm>
+#include <array>
 #include <map>
 
 #include "base/seconds.h"
@@ -52,20 +53,23 @@ std::vector<MemoryPoint> memory_curve(const Evaluation& evaluation, const simula
       delayed[key].bytes = bytes_of(kind, program::Space::kDeferred);
     }
   }
-  std::map<std::int64_t, std::int64_t> changes;  // ps -> bytes that come or go
-  for (const auto* lives : {&frames, &delayed}) {
-    for (const auto& [key, life] : *lives) {
-      changes[life.begin] += life.bytes;
-      changes[life.end] -= life.bytes;
+  std::map<std::int64_t, std::array<std::int64_t, 2>> changes;  // ps -> bytes of either kind that come or go
+  for (const std::size_t kind : {0, 1}) {
+    for (const auto& [key, life] : kind == 0 ? frames : delayed) {
+      changes[life.begin][kind] += life.bytes;
+      changes[life.end][kind] -= life.bytes;
     }
   }
-  std::int64_t held = memory.total() - memory.activations;
-  std::vector<MemoryPoint> curve{{0, held}};
+  const std::int64_t always = memory.total() - memory.activations;
+  std::vector<MemoryPoint> curve{{0, always, 0, 0}};
   for (const auto& [ps, bytes] : changes) {
-    held += bytes;
-    if (bytes != 0) curve.push_back({static_cast<double>(ps) * kSecondsPerPs, held});
+    if (bytes[0] == 0 && bytes[1] == 0) continue;
+    const std::int64_t in_frames = curve.back().frames + bytes[0], later = curve.back().deferred + bytes[1];
+    curve.push_back({static_cast<double>(ps) * kSecondsPerPs, always + in_frames + later, in_frames, later});
   }
-  curve.push_back({evaluation.figures.iteration_s, held});
+  MemoryPoint last = curve.back();
+  last.seconds = evaluation.figures.iteration_s;
+  curve.push_back(last);
   return curve;
 }
 

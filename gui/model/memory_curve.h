@@ -8,10 +8,12 @@
 
 namespace trivium::gui {
 
-/// From `seconds` on the rank holds `bytes`.
+/// From `seconds` on the rank holds `bytes`: what is always held, and of the micro-batches under way what their
+/// backwards need and what gradients of weights that come later do.
 struct MemoryPoint {
   double seconds = 0;
   std::int64_t bytes = 0;
+  std::int64_t frames = 0, deferred = 0;
 };
 
 /// A staircase: what is always held, and a frame for every micro-batch between the begin of its forward and the end of

@@ -16,7 +16,7 @@ constexpr int kMostRanks = 1 << 20;
 
 Project project_from_json(const nlohmann::json& json, const std::string& path) {
   const base::JsonReader reader(json, path);
-  reader.allow_only({"schema", "plan", "fixed", "ranks", "ignore_memory", "pinned", "corpus", "record"});
+  reader.allow_only({"schema", "plan", "fixed", "ranks", "ignore_memory", "pinned", "corpus", "record", "views"});
   Project project;
   Scenario& scenario = project.scenario;
   scenario.file = program::plan_file_from_json(reader.at("plan").json(), path + "#/plan");
@@ -31,6 +31,7 @@ Project project_from_json(const nlohmann::json& json, const std::string& path) {
   }
   project.corpus = reader.at("corpus").text();
   project.record = reader.at("record").text();
+  if (const auto views = reader.find("views")) project.views = view_state_from_json(*views);
   return project;
 }
 
@@ -45,6 +46,7 @@ std::string project_text(const Project& project) {
                       {"pinned", nlohmann::json::array()},
                       {"corpus", project.corpus},
                       {"record", project.record}};
+  if (!project.views.view.empty()) json["views"] = to_json(project.views);
   for (const program::Plan& plan : project.pinned) json["pinned"].push_back(program::to_json(plan));
   return json.dump(2) + "\n";
 }

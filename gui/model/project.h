@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "gui/model/scenario.h"
+#include "gui/model/view_state.h"
 
 namespace trivium::gui {
 
@@ -13,10 +14,11 @@ struct Project {
   std::vector<program::Plan> pinned;  ///< plans kept to compare with
   std::string corpus;                 ///< text that runs train on; empty: none chosen
   std::string record;                 ///< run record that stands beside the prediction; empty: none
+  ViewState views = {};               ///< how they stood when it was saved
 };
 
 /// Schema `trivium.project/1`: "plan" is a whole `trivium.plan/1`, "fixed" names of fields, "ranks",
-/// "ignore_memory", "pinned" an array of plans, "corpus", "record".
+/// "ignore_memory", "pinned" an array of plans, "corpus", "record", and "views".
 std::string project_text(const Project& project);
 
 /// A project, a plan file or a search result, told apart by its schema. Errors: Failure(kInput) with file and pointer.

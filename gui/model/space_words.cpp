@@ -26,4 +26,15 @@ std::string space_words(const Scenario& scenario) {
   return words;
 }
 
+std::string progress_words(const SearchProgress& progress) {
+  std::string words = fmt::format("{} of {} plans", base::integer(static_cast<double>(progress.done)),
+                                  base::integer(static_cast<double>(progress.all)));
+  if (progress.best_s > 0) words += fmt::format(", best so far {}", base::seconds(progress.best_s));
+  if (progress.bound_s > 0 && (progress.best_s <= 0 || progress.bound_s <= progress.best_s)) {
+    words += fmt::format(", none can be faster than {}", base::seconds(progress.bound_s));
+    if (progress.best_s > 0) words += fmt::format(" ({} below)", base::percent(1 - progress.bound_s / progress.best_s));
+  }
+  return words + fmt::format(", {}", base::seconds(progress.seconds));
+}
+
 }  // namespace trivium::gui

@@ -13,6 +13,16 @@ constexpr double kAir = 0.15;   // of the range, left and right of it
 
 }  // namespace
 
+BandChart::BandChart(const QString& accessible_name, QWidget* parent)
+    : Chart(accessible_name, parent), colour_(series_colour(4)), middle_colour_(series_colour(0)) {}
+
+void BandChart::set_colours(const QColor& band, const std::optional<QColor>& middle) {
+  colour_ = band;
+  middle_colour_ = middle;
+  updateGeometry();
+  update();
+}
+
 void BandChart::set_band(std::optional<report::Band> band, const QString& marked_as,
                          std::function<QString(double)> text) {
   band_ = band;
@@ -21,7 +31,10 @@ void BandChart::set_band(std::optional<report::Band> band, const QString& marked
   update();
 }
 
-QSize BandChart::sizeHint() const { return {360, static_cast<int>(kLines * QFontMetricsF(font()).height()) + 6}; }
+QSize BandChart::sizeHint() const {
+  const double lines = middle_colour_ ? kLines : kLines - 1;
+  return {360, static_cast<int>(lines * QFontMetricsF(font()).height()) + 6};
+}
 
 void BandChart::paintEvent(QPaintEvent* /*event*/) {
   QPainter painter(this);
@@ -36,9 +49,9 @@ void BandChart::paintEvent(QPaintEvent* /*event*/) {
   const auto x = [&](double value) {
     return margin + (value - low + air) / (high - low + 2 * air) * std::max(1.0, width() - 2 * margin);
   };
-  const double top = line * 1.25, tall = line * 0.9;
-  painter.fillRect(QRectF(x(band_->low), top, std::max(1.0, x(band_->high) - x(band_->low)), tall), series_colour(4));
-  painter.fillRect(QRectF(x(band_->middle) - 1.5, top - 4, 3, tall + 8), series_colour(0));
+  const double top = line * (middle_colour_ ? 1.25 : 0.25), tall = line * 0.9;
+  painter.fillRect(QRectF(x(band_->low), top, std::max(1.0, x(band_->high) - x(band_->low)), tall), colour_);
+  if (middle_colour_) painter.fillRect(QRectF(x(band_->middle) - 1.5, top - 4, 3, tall + 8), *middle_colour_);
   painter.setPen(QPen(palette().color(QPalette::WindowText), 1.6, Qt::DashLine));
   painter.drawLine(QPointF(x(band_->marked), top - 5), QPointF(x(band_->marked), top + tall + 5));
   painter.setPen(palette().color(QPalette::WindowText));
@@ -49,7 +62,7 @@ void BandChart::paintEvent(QPaintEvent* /*event*/) {
     painter.drawText(QRectF(std::clamp(at - wide / 2, 0.0, std::max(0.0, width() - wide)), y, wide, line),
                      Qt::AlignCenter, words);
   };
-  centred(x(band_->middle), 0, "median " + text_(band_->middle));
+  if (middle_colour_) centred(x(band_->middle), 0, "median " + text_(band_->middle));
   centred(x(band_->marked), top + tall + 6, marked_as_ + " " + text_(band_->marked));
 }
 

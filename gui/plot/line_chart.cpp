@@ -1,7 +1,6 @@
 #include "gui/plot/line_chart.h"
 
 #include <QPainter>
-#include <QPainterPath>
 #include <algorithm>
 #include <limits>
 
@@ -35,6 +34,27 @@ void LineChart::set_lines(std::vector<Line> lines, Axis x, Axis y, double limit,
   update();
 }
 
+QPainterPath LineChart::path_of(const Line& line) const {
+  QPainterPath path(place(x_, y_, line.points[0].x(), line.points[0].y()));
+  for (const QPointF& point : line.points) {
+    const QPointF at = place(x_, y_, point.x(), point.y());
+    if (line.staircase) path.lineTo(QPointF(at.x(), path.currentPosition().y()));
+    path.lineTo(at);
+  }
+  return path;
+}
+
+void LineChart::fill_below(QPainter& painter, const Line& line) const {
+  if (!line.filled || line.points.empty()) return;
+  QPainterPath path = path_of(line);
+  path.lineTo(QPointF(path.currentPosition().x(), area().bottom()));
+  path.lineTo(QPointF(place(x_, y_, line.points[0].x(), 0).x(), area().bottom()));
+  path.closeSubpath();
+  painter.setRenderHint(QPainter::Antialiasing, !line.staircase);  // edges on pixels leave no seams
+  painter.fillPath(path, line.colour);
+  painter.setRenderHint(QPainter::Antialiasing);
+}
+
 void LineChart::paintEvent(QPaintEvent* /*event*/) {
   QPainter painter(this);
   const bool empty = std::all_of(lines_.begin(), lines_.end(), [](const Line& line) { return line.points.empty(); });
@@ -43,14 +63,10 @@ void LineChart::paintEvent(QPaintEvent* /*event*/) {
   draw_axes(painter, x_, y_);
   painter.save();
   painter.setClipRect(area().adjusted(-2, -2, 2, 2));
+  for (auto line = lines_.rbegin(); line != lines_.rend(); ++line) fill_below(painter, *line);  // the highest first
   for (const Line& line : lines_) {
-    if (line.points.empty()) continue;
-    QPainterPath path(place(x_, y_, line.points[0].x(), line.points[0].y()));
-    for (const QPointF& point : line.points) {
-      const QPointF at = place(x_, y_, point.x(), point.y());
-      if (line.staircase) path.lineTo(QPointF(at.x(), path.currentPosition().y()));
-      path.lineTo(at);
-    }
+    if (line.points.empty() || line.filled) continue;
+    const QPainterPath path = path_of(line);
     painter.setPen(QPen(line.colour, 2));
     painter.drawPath(path);
     if (line.points.size() == 1) painter.drawEllipse(path.currentPosition(), 3, 3);

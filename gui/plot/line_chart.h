@@ -1,6 +1,8 @@
 // Lines over a common axis; staircases too.
 #pragma once
 
+#include <QPainterPath>
+
 #include "gui/plot/chart.h"
 
 namespace trivium::gui {
@@ -10,6 +12,7 @@ struct Line {
   QColor colour;
   std::vector<QPointF> points;  ///< by ascending x
   bool staircase = false;       ///< a value holds until the next point
+  bool filled = false;          ///< down to the filled line before it: a part of a sum
 };
 
 class LineChart : public Chart {
@@ -24,6 +27,8 @@ class LineChart : public Chart {
   void paintEvent(QPaintEvent* event) override;
 
  private:
+  QPainterPath path_of(const Line& line) const;
+  void fill_below(QPainter& painter, const Line& line) const;
   std::vector<Line> lines_;
   Axis x_, y_;
   double limit_ = 0;

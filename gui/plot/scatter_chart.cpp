@@ -18,6 +18,9 @@ constexpr double kLabelShare = 0.55;  // of the width, at most
 constexpr double kReach = 9;          // pixels within which a point is meant
 constexpr double kBeside = 10;        // pixels from a point to its label
 constexpr double kDot = 4;            // pixels: half of a point
+constexpr int kRings = 6;             // round a point that are looked at for its label
+constexpr double kLed = 16;           // pixels from a point to a label that a line leads to
+constexpr double kCostOfDistance = 0.7, kCostOfPoint = 2, kCostOfFront = 3;
 
 // The range of values with air around them.
 void fit(Axis& axis, const std::vector<ScatterPoint>& points, double ScatterPoint::*member) {
@@ -81,18 +84,8 @@ void ScatterChart::paintEvent(QPaintEvent* /*event*/) {
   if (points_.empty()) return draw_hint(painter);
   painter.setRenderHint(QPainter::Antialiasing);
   draw_axes(painter, x_, y_);
-  QPainterPath line;
-  for (std::size_t i = 0; i < front_.size(); ++i) {
-    const QPointF at = place_of(static_cast<int>(front_[i]));
-    if (i == 0) {
-      line.moveTo(at);
-    } else {  // a staircase: nothing is known of what lies between two plans
-      line.lineTo(QPointF(at.x(), line.currentPosition().y()));
-      line.lineTo(at);
-    }
-  }
   painter.setPen(QPen(series_colour(5), 1.8));
-  painter.drawPath(line);
+  painter.drawPolyline(front_line());
   for (int i = 0; i < static_cast<int>(points_.size()); ++i) {
     const ScatterPoint& point = points_[static_cast<std::size_t>(i)];
     // A marked point often stands where one of the table does; only one of the two is counted to the front.
@@ -113,26 +106,46 @@ void ScatterChart::paintEvent(QPaintEvent* /*event*/) {
   draw_legend(painter);
 }
 
-/// Beside the point, where it covers no other label (names that lie on each other cannot be read) and the fewest
-/// points.
+// Nothing is known of what lies between two plans: steps, not slopes.
+QPolygonF ScatterChart::front_line() const {
+  QPolygonF line;
+  for (const std::size_t point : front_) {
+    const QPointF at = place_of(static_cast<int>(point));
+    if (!line.isEmpty()) line << QPointF(at.x(), line.last().y());
+    line << at;
+  }
+  return line;
+}
+
+/// Near the point, where it covers no other label (names that lie on each other cannot be read), and as little as may
+/// be of points and of the front.
 QRectF ScatterChart::free_place(int point, QSizeF size, const std::vector<Label>& taken) const {
   const QPointF at = place_of(point);
-  const double high = size.height();
+  const QPolygonF line = front_line();
+  const double wide = size.width(), high = size.height();
+  const QRectF room = QRectF(rect()).adjusted(1, area().top(), -1, area().bottom() - height());
   QRectF best;
-  int fewest = std::numeric_limits<int>::max();
-  for (const double down : {-1.4, 0.5, 1.7, 2.9}) {
-    for (const double left : {at.x() + kBeside, at.x() - kBeside - size.width()}) {
-      const QRectF box(QPointF(std::clamp(left, 0.0, std::max(0.0, width() - size.width() - 2)), at.y() + down * high),
-                       size);
-      const bool free =
-          box.top() > 0 && box.bottom() < height() &&
-          std::none_of(taken.begin(), taken.end(), [&](const Label& other) { return other.box.intersects(box); });
+  double least = std::numeric_limits<double>::infinity();
+  for (int ring = 0; ring < kRings; ++ring) {
+    const double away = kBeside + ring * high * 0.75;
+    const QPointF corners[] = {{away, -high / 2},        {away, -high - away / 2},        {-away - wide, -high / 2},
+                               {away, away / 2},         {-wide / 2, -high - away},       {-wide / 2, away},
+                               {-away - wide, away / 2}, {-away - wide, -high - away / 2}};
+    for (const QPointF& corner : corners) {
+      const QRectF box(at + corner, size);
+      const bool free = room.contains(box) && std::none_of(taken.begin(), taken.end(), [&](const Label& other) {
+                          return other.box.intersects(box);
+                        });
       if (!free) continue;
       const QRectF near = box.adjusted(-kDot, -kDot, kDot, kDot);
-      int covered = 0;
-      for (int i = 0; i < static_cast<int>(points_.size()); ++i) covered += near.contains(place_of(i)) ? 1 : 0;
-      if (covered >= fewest) continue;
-      fewest = covered;
+      double cost = kCostOfDistance * ring;
+      for (int i = 0; i < static_cast<int>(points_.size()); ++i) cost += near.contains(place_of(i)) ? kCostOfPoint : 0;
+      for (qsizetype i = 1; i < line.size(); ++i) {  // its pieces are upright or level
+        const QRectF piece = QRectF(line[i - 1], line[i]).normalized().adjusted(-1, -1, 1, 1);
+        cost += piece.intersects(box) ? kCostOfFront : 0;
+      }
+      if (cost >= least) continue;
+      least = cost;
       best = box;
     }
   }
@@ -148,7 +161,7 @@ std::vector<ScatterChart::Label> ScatterChart::labels() const {
     const QString words =
         point.marked ? point.name : metrics.elidedText(point.label, Qt::ElideRight, area().width() * kLabelShare);
     const QRectF box = free_place(i, {metrics.horizontalAdvance(words) + 4, metrics.height()}, labels);
-    if (!box.isNull()) labels.push_back({box, words});
+    if (!box.isNull()) labels.push_back({box, words, i});
   }
   return labels;
 }
@@ -158,6 +171,14 @@ void ScatterChart::draw_labels(QPainter& painter) const {
   QColor ground = palette().color(QPalette::Window);
   ground.setAlpha(200);
   for (const Label& label : labels()) {
+    const QPointF at = place_of(label.point);
+    const QPointF nearest(std::clamp(at.x(), label.box.left(), label.box.right()),
+                          std::clamp(at.y(), label.box.top(), label.box.bottom()));
+    if (QLineF(at, nearest).length() > kLed) {
+      painter.setPen(QPen(quiet_colour(palette()), 1));
+      painter.drawLine(at, nearest);
+      painter.setPen(palette().color(QPalette::WindowText));
+    }
     painter.fillRect(label.box, ground);
     painter.drawText(label.box, Qt::AlignCenter, label.text);
   }

@@ -27,8 +27,11 @@ class ScatterChart : public Chart {
   struct Label {
     QRectF box;
     QString text;
+    int point = 0;
   };
   std::vector<Label> labels() const;
+  /// The staircase of the Pareto front.
+  QPolygonF front_line() const;
   std::optional<int> point_at(QPointF at) const;
   /// Called with the number of a point that was clicked.
   std::function<void(int)> on_select;

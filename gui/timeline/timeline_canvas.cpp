@@ -12,8 +12,8 @@
 namespace trivium::gui {
 namespace {
 
-constexpr int kNames = 272;  // pixels for the names of rows
-constexpr int kRuler = 24;   // pixels for the scale of time
+constexpr int kNames = 272;        // pixels for the names of rows
+constexpr double kMostPins = 0.5;  // of the height
 
 /// Whether both have as many rows, and the first of the same name.
 bool are_alike(const std::vector<SceneTimeline>& a, const std::vector<SceneTimeline>& b) {
@@ -34,13 +34,17 @@ TimelineCanvas::TimelineCanvas(QWidget* parent) : QAbstractScrollArea(parent) {
   viewport()->setAttribute(Qt::WA_OpaquePaintEvent);  // every pixel is painted: no need to clear them first
   verticalScrollBar()->setSingleStep(RowHeights{}.track);
   scene_.layout = &layout_;
+  pins_.set_listed(std::vector<RowId>{});
 }
 
 void TimelineCanvas::set_timelines(std::vector<SceneTimeline> timelines, std::vector<QString> names) {
-  const bool everything = scene_.timelines.empty() || (begin_ <= first_ps() && end_ >= last_ps());
+  const bool everything = scene_.timelines.empty() || shows_all();
   const bool rows_stay = are_alike(scene_.timelines, timelines);
-  const bool row_stays = range_ && range_->row && row_is_alike(*range_->row, timelines);
-  if (range_ && range_->row && !row_stays) range_.reset();
+  if (range_ && range_->row && !row_is_alike(*range_->row, timelines)) range_.reset();
+  if (range_ && !std::all_of(range_->rows.begin(), range_->rows.end(),
+                             [&](const RowId& row) { return row_is_alike(row, timelines); })) {
+    range_.reset();
+  }
   scene_.timelines = std::move(timelines);
   names_ = std::move(names);
   paths_.clear();
@@ -50,6 +54,7 @@ void TimelineCanvas::set_timelines(std::vector<SceneTimeline> timelines, std::ve
     paths_.push_back(timeline.path);
     if (!path_shown_) timeline.path.reset();
   }
+  pins_.set_stores(stores);
   layout_.set_stores(std::move(stores));
   selected_.reset();
   hovered_.reset();
@@ -59,6 +64,7 @@ void TimelineCanvas::set_timelines(std::vector<SceneTimeline> timelines, std::ve
   }
   drop_far_marks();
   history_.clear();
+  Q_EMIT timelines_changed();
   rows_changed();
   if (!rows_stay) verticalScrollBar()->setValue(0);  // a place among other rows means nothing here
   Q_EMIT selection_changed();
@@ -107,7 +113,44 @@ std::int64_t TimelineCanvas::last_ps() const {
 }
 
 QRect TimelineCanvas::time_area() const {
-  return {kNames, kRuler, std::max(1, viewport()->width() - kNames), std::max(1, viewport()->height() - kRuler)};
+  const int top = kRuler + pins_height();
+  return {kNames, top, std::max(1, viewport()->width() - kNames), std::max(1, viewport()->height() - top)};
+}
+
+int TimelineCanvas::pins_height() const {
+  return std::min(pins_.height(), static_cast<int>(viewport()->height() * kMostPins));
+}
+
+bool TimelineCanvas::is_pinned(const RowId& row) const {
+  return std::find(pins_.listed()->begin(), pins_.listed()->end(), row) != pins_.listed()->end();
+}
+
+void TimelineCanvas::set_pinned(const RowId& row, bool pinned) {
+  std::vector<RowId> rows = *pins_.listed();
+  std::erase(rows, row);
+  if (pinned) rows.push_back(row);
+  pins_.set_listed(std::move(rows));
+  rows_changed();
+}
+
+void TimelineCanvas::unpin_all() {
+  pins_.set_listed(std::vector<RowId>{});
+  rows_changed();
+}
+
+void TimelineCanvas::filter_rows(const QString& words) {
+  layout_.set_filter(words.toStdString());
+  rows_changed();
+  verticalScrollBar()->setValue(0);
+}
+
+Stretch TimelineCanvas::stretch(int timeline) const {
+  const SpanStore& store = *scene_.timelines[static_cast<std::size_t>(timeline)].spans;
+  if (!range_) return {store.begin(), store.end(), std::nullopt};
+  Stretch made{range_->begin_ps, range_->end_ps, std::nullopt};
+  if (range_->row) made.row = range_->row->row;
+  for (const RowId& row : range_->rows) made.rows.push_back(row.row);
+  return made;
 }
 
 std::int64_t TimelineCanvas::time_at(double x) const {
@@ -192,18 +235,21 @@ void TimelineCanvas::rows_changed() {
   redraw();
 }
 
-const PlacedRow* TimelineCanvas::row_at(QPoint position) const {
-  if (position.y() < kRuler) return nullptr;
-  return layout_.row_at(position.y() - kRuler + verticalScrollBar()->value());
+TimelineCanvas::RowPlace TimelineCanvas::place_at(QPoint position) const {
+  if (position.y() < kRuler) return {};
+  const bool pinned = position.y() < time_area().top();
+  const int page_top = pinned ? kRuler : time_area().top() - verticalScrollBar()->value();
+  const PlacedRow* row = (pinned ? pins_ : layout_).row_at(position.y() - page_top);
+  return {row, row != nullptr ? page_top + row->y : 0};
 }
 
 std::optional<SpanId> TimelineCanvas::span_at(QPoint position) const {
-  const PlacedRow* row = row_at(position);
+  const auto [row, top] = place_at(position);
   if (row == nullptr || !row->lane || position.x() < kNames) return std::nullopt;
   const SpanStore& store = *scene_.timelines[static_cast<std::size_t>(row->id.timeline)].spans;
   const Row& lane = store.rows()[static_cast<std::size_t>(row->id.row)];
   if (lane.tracks == 0) return std::nullopt;
-  const int below = position.y() - kRuler + verticalScrollBar()->value() - row->y;
+  const int below = position.y() - top;
   const auto track = std::min(static_cast<std::uint32_t>(below) * lane.tracks / static_cast<std::uint32_t>(row->height),
                               lane.tracks - 1);
   const std::uint32_t span = store.span_at(lane.first_track + track, time_at(position.x() + 0.5));

@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "gui/timeline/spans/draw_list.h"
+#include "gui/timeline/spans/op_totals.h"
 #include "gui/timeline/spans/selection.h"
 #include "gui/timeline/spans/view_history.h"
 #include "gui/timeline/timeline_painter.h"
@@ -19,18 +20,22 @@ struct SpanId {
   bool operator==(const SpanId&) const = default;
 };
 
-/// A range of time that was dragged over, of one row or of all.
+/// A range of time that was dragged over, of one row, of several of one timeline, or of all.
 struct TimeRange {
   std::int64_t begin_ps = 0, end_ps = 0;
   std::optional<RowId> row;
+  std::vector<RowId> rows{};  ///< instead of `row`: none of them below another
+  bool has_all_rows() const { return !row && rows.empty(); }
+  int timeline() const { return row ? row->timeline : rows.empty() ? 0 : rows.front().timeline; }
 };
 
 /// Rows of all timelines below one another on one scale of time. Keys: W and S (or + and -) zoom, A and D pan, F fits
 /// the selection or else everything, Escape lets go, the arrows step from span to span and from row to row. Wheel:
-/// scrolls; with Ctrl it zooms at the pointer, with Shift it pans. Dragging selects a range; with Shift or the middle
-/// button it pans. M marks what is selected or the pointer's place, with Shift it clears all marks; comma and full stop
-/// step from mark to mark. Backspace goes back to what was seen before a jump, Shift+Backspace forth; the menu of the
-/// right button shows one row alone. Lives on the GUI thread.
+/// scrolls; with Ctrl it zooms at the pointer, with Shift it pans. Dragging selects a range of the rows dragged over,
+/// on the ruler of all; with Shift or the middle button it pans. Pinned rows stay on top while the others scroll. M
+/// marks what is selected or the pointer's place, with Shift it clears all marks; comma and full stop step from mark to
+/// mark. Backspace goes back to what was seen before a jump, Shift+Backspace forth; the menu of the right button shows
+/// one row alone. Lives on the GUI thread.
 class TimelineCanvas : public QAbstractScrollArea {
   Q_OBJECT
 
@@ -63,13 +68,23 @@ class TimelineCanvas : public QAbstractScrollArea {
   bool can_go_back() const { return history_.can_go_back(seen()); }
   bool can_go_forward() const { return history_.can_go_forward(); }
   void show_only(std::optional<RowId> row);  ///< what lies below it; none: all rows
+  void filter_rows(const QString& words);    ///< as RowLayout::set_filter
+  void set_pinned(const RowId& row, bool pinned);
+  void unpin_all();
+  bool is_pinned(const RowId& row) const;
+  const RowLayout& pins() const { return pins_; }
+  int pins_height() const;  ///< in the viewport, below the ruler
   /// Marks both ends of the range, the start of the selected span, or else a time; where a mark is, it goes.
   void mark(std::int64_t pointer_ps);
   void clear_marks();
+  void set_marks(std::vector<std::int64_t> marks);  ///< those that lie on the timelines
+  bool shows_all() const { return begin_ <= first_ps() && end_ >= last_ps(); }
   void step_mark(int direction);  ///< to the next one, or the one before
   const std::vector<std::int64_t>& marks() const { return marks_; }
   void select(std::optional<SpanId> span, bool bring_into_view);
   void select_range(std::optional<TimeRange> range);
+  /// What is selected, of one timeline; its whole where nothing is.
+  Stretch stretch(int timeline) const;
   void toggle_fold(RowId row);
   void rows_changed();  ///< after folding through layout_of_rows()
   std::optional<SpanId> span_at(QPoint position) const;
@@ -80,11 +95,14 @@ class TimelineCanvas : public QAbstractScrollArea {
   void paint_to(QPainter& painter);
 
   static constexpr std::int64_t kShortestView = 1000;  ///< ps
+  static constexpr int kRuler = 24;                    ///< pixels for the scale of time
 
  Q_SIGNALS:
   void time_changed();
+  void timelines_changed();
   void history_changed();
   void selection_changed();
+  void save_wanted();     ///< of the spans that are selected
   void arrows_changed();  ///< there are now too many to be told apart, or no longer
 
  protected:
@@ -109,7 +127,13 @@ class TimelineCanvas : public QAbstractScrollArea {
   std::int64_t time_at(double x) const;    ///< x in the viewport
   std::int64_t first_ps() const;
   std::int64_t last_ps() const;
-  const PlacedRow* row_at(QPoint position) const;
+  struct RowPlace {
+    const PlacedRow* row = nullptr;  ///< null: none there
+    int top = 0;                     ///< in the viewport
+  };
+  RowPlace place_at(QPoint position) const;
+  const PlacedRow* row_at(QPoint position) const { return place_at(position).row; }
+  std::vector<RowId> rows_dragged_over(QPoint from, QPoint to) const;
   bool on_fold_handle(const PlacedRow& row, QPoint position) const;
   SeenPart seen() const { return {begin_, end_, layout_.only()}; }
   void go_to(const SeenPart& part);
@@ -119,8 +143,11 @@ class TimelineCanvas : public QAbstractScrollArea {
   void step_row(int direction);
   void redraw();  ///< the picture is out of date
   void draw_picture();
+  void draw_part(const RowLayout& rows, int top, int height, DrawList& list, QImage& picture);
+  void draw_pins(QPainter& painter, const TimelineColours& colours);
   void draw_ruler(QPainter& painter, const TimelineColours& colours) const;
-  void draw_row_names(QPainter& painter, const TimelineColours& colours) const;
+  void draw_row_names(QPainter& painter, const TimelineColours& colours, const RowLayout& rows, const QRect& place,
+                      int scroll) const;
   void toggle_mark(std::int64_t ps);
   void drop_far_marks();
   void draw_marks(QPainter& painter, const TimelineColours& colours) const;
@@ -128,7 +155,7 @@ class TimelineCanvas : public QAbstractScrollArea {
   QRectF box_of(SpanId id) const;
 
   Scene scene_;
-  RowLayout layout_;
+  RowLayout layout_, pins_;
   std::vector<QString> names_;
   std::vector<std::shared_ptr<const CriticalPath>> paths_;
   bool path_shown_ = true;
@@ -142,8 +169,8 @@ class TimelineCanvas : public QAbstractScrollArea {
   QPoint pressed_;
   std::int64_t pressed_ps_ = 0, pressed_begin_ = 0, pressed_end_ = 0;
   int pressed_scroll_ = 0;
-  DrawList list_;
-  QImage picture_;
+  DrawList list_, pins_list_;
+  QImage picture_, pins_picture_;
   bool stale_ = true;
   TimelinePainter painter_;
 };

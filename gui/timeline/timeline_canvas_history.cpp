@@ -66,11 +66,16 @@ void TimelineCanvas::contextMenuEvent(QContextMenuEvent* event) {
     const SpanStore& store = *scene_.timelines[static_cast<std::size_t>(id.timeline)].spans;
     const QString name = QString::fromStdString(store.rows()[static_cast<std::size_t>(id.row)].name);
     menu.addAction(tr("Only %1").arg(name.isEmpty() ? tr("this row") : name), this, [this, id] { show_only(id); });
+    const bool pinned = is_pinned(id);
+    menu.addAction(pinned ? tr("Unpin") : tr("Pin on top"), this, [this, id, pinned] { set_pinned(id, !pinned); });
     if (row->foldable) {
       menu.addAction(row->folded ? tr("Open") : tr("Fold"), this, [this, id] { toggle_fold(id); });
     }
   }
   menu.addAction(tr("All rows"), this, [this] { show_only(std::nullopt); })->setEnabled(layout_.only().has_value());
+  menu.addAction(tr("Unpin all"), this, &TimelineCanvas::unpin_all)->setEnabled(!pins_.listed()->empty());
+  menu.addSeparator();
+  menu.addAction(tr("Save the selection as CSV …"), this, [this] { Q_EMIT save_wanted(); });
   menu.addSeparator();
   const std::int64_t here = time_at(viewport()->mapFrom(this, event->pos()).x());
   menu.addAction(tr("Mark (M)"), this, [this, here] { mark(here); });

@@ -133,6 +133,28 @@ void TimelineCanvas::mousePressEvent(QMouseEvent* event) {
   }
 }
 
+// On the ruler all rows are meant: none is named. Open groups that the pointer crosses on its way from row to row say
+// nothing of their own; rows of another timeline than the first are left out.
+std::vector<RowId> TimelineCanvas::rows_dragged_over(QPoint from, QPoint to) const {
+  if (from.y() < kRuler) return {};
+  const PlacedRow* first = row_at(from);
+  const bool pinned = from.y() < time_area().top();
+  if (first == nullptr) return {};
+  if (pinned || to.y() < time_area().top()) return {first->id};
+  const int scroll = verticalScrollBar()->value() - time_area().top();
+  const auto [top, bottom] = std::minmax(from.y() + scroll, to.y() + scroll);
+  const auto [begin, end] = layout_.rows_between(top, bottom + 1);
+  if (end - begin <= 1) return {first->id};
+  std::vector<RowId> shown, open;
+  for (std::size_t r = begin; r < end; ++r) {
+    const PlacedRow& row = layout_.rows()[r];
+    if (row.id.timeline != first->id.timeline) continue;
+    (row.lane || row.folded ? shown : open).push_back(row.id);
+  }
+  if (shown.empty() && !open.empty()) shown.push_back(open.back());
+  return shown;
+}
+
 void TimelineCanvas::mouseMoveEvent(QMouseEvent* event) {
   const QPoint at = event->position().toPoint();
   if (drag_ == Drag::kPan) {
@@ -146,8 +168,11 @@ void TimelineCanvas::mouseMoveEvent(QMouseEvent* event) {
     if (std::abs(at.x() - pressed_.x()) < kClickSlack && !range_) return;
     const std::int64_t other = time_at(std::clamp(at.x(), time_area().left(), viewport()->width()));
     TimeRange range{std::min(pressed_ps_, other), std::max(pressed_ps_, other), std::nullopt};
-    const PlacedRow *from = row_at(pressed_), *to = row_at(at);
-    if (from != nullptr && from == to) range.row = from->id;
+    range.rows = rows_dragged_over(pressed_, at);
+    if (range.rows.size() == 1) {
+      range.row = range.rows.front();
+      range.rows.clear();
+    }
     selected_.reset();
     select_range(range);
     return;

@@ -40,6 +40,13 @@ void TimelineCanvas::mark(std::int64_t pointer_ps) {
   }
 }
 
+void TimelineCanvas::set_marks(std::vector<std::int64_t> marks) {
+  marks_ = std::move(marks);
+  std::sort(marks_.begin(), marks_.end());
+  drop_far_marks();
+  viewport()->update();
+}
+
 void TimelineCanvas::clear_marks() {
   marks_.clear();
   viewport()->update();
@@ -68,15 +75,15 @@ void TimelineCanvas::draw_marks(QPainter& painter, const TimelineColours& colour
   painter.save();
   painter.setClipRect(QRect(area.left(), 0, area.width(), viewport()->height()));
   painter.setPen(QPen(colours.text, 1, Qt::DotLine));
-  for (const std::int64_t mark : marks_) painter.drawLine(x_of(mark), area.top(), x_of(mark), area.bottom());
+  for (const std::int64_t mark : marks_) painter.drawLine(x_of(mark), kRuler, x_of(mark), area.bottom());
   painter.setPen(colours.text);
   for (std::size_t m = 1; m < marks_.size(); ++m) {
     const int left = std::max(x_of(marks_[m - 1]), area.left()), right = std::min(x_of(marks_[m]), area.right());
     const QString words = QString::fromStdString(time_text(marks_[m] - marks_[m - 1]));
     const int wide = painter.fontMetrics().horizontalAdvance(words);
     if (right - left < wide + 2 * kRoom + kFlag) continue;
-    painter.fillRect(QRect(left + 1, 0, right - left - 1, area.top() - 6), colours.ground);  // over the ruler's figures
-    const QRect box((left + right - wide) / 2 - kRoom, 1, wide + 2 * kRoom, area.top() - 3);
+    painter.fillRect(QRect(left + 1, 0, right - left - 1, kRuler - 6), colours.ground);  // over the ruler's figures
+    const QRect box((left + right - wide) / 2 - kRoom, 1, wide + 2 * kRoom, kRuler - 3);
     painter.drawLine(left + kFlag, box.center().y(), box.left(), box.center().y());
     painter.drawLine(box.right(), box.center().y(), right, box.center().y());
     painter.drawText(box, Qt::AlignCenter, words);
@@ -84,7 +91,7 @@ void TimelineCanvas::draw_marks(QPainter& painter, const TimelineColours& colour
   painter.setBrush(colours.text);
   for (const std::int64_t mark : marks_) {
     const int x = x_of(mark);
-    painter.drawLine(x, 0, x, area.top());
+    painter.drawLine(x, 0, x, kRuler);
     painter.drawPolygon(QPolygon({QPoint(x, 0), QPoint(x + kFlag, kFlag / 2), QPoint(x, kFlag)}));
   }
   painter.restore();

@@ -18,20 +18,25 @@ QString text_of(const std::string& text) { return QString::fromStdString(text); 
 }  // namespace
 
 void TimelineCanvas::draw_picture() {
-  const QRect area = time_area();
-  const qreal ratio = viewport()->devicePixelRatioF();
-  const QSize size(static_cast<int>(std::lround(area.width() * ratio)),
-                   static_cast<int>(std::lround(area.height() * ratio)));
-  if (picture_.size() != size) picture_ = QImage(size, QImage::Format_RGB32);
-  picture_.setDevicePixelRatio(ratio);
-  const Viewport view{begin_, end_, area.width(), verticalScrollBar()->value(), area.height(), size.width()};
   const bool hidden = list_.arrows_hidden;
-  build_draw_list(scene_, view, list_);
+  draw_part(layout_, verticalScrollBar()->value(), time_area().height(), list_, picture_);
   if (list_.arrows_hidden != hidden) Q_EMIT arrows_changed();
+  if (pins_height() > 0) draw_part(pins_, 0, pins_height(), pins_list_, pins_picture_);
+  stale_ = false;
+}
+
+void TimelineCanvas::draw_part(const RowLayout& rows, int top, int height, DrawList& list, QImage& picture) {
+  const int width = time_area().width();
+  const qreal ratio = viewport()->devicePixelRatioF();
+  const QSize size(static_cast<int>(std::lround(width * ratio)), static_cast<int>(std::lround(height * ratio)));
+  if (picture.size() != size) picture = QImage(size, QImage::Format_RGB32);
+  picture.setDevicePixelRatio(ratio);
+  scene_.layout = &rows;
+  build_draw_list(scene_, {begin_, end_, width, top, height, size.width()}, list);
   QFont small = font();
   small.setPixelSize(11);
-  painter_.paint(scene_, list_, TimelineColours(palette()), small, picture_);
-  stale_ = false;
+  painter_.paint(scene_, list, TimelineColours(palette()), small, picture);
+  scene_.layout = &layout_;
 }
 
 void TimelineCanvas::paintEvent(QPaintEvent* /*event*/) {
@@ -53,18 +58,32 @@ void TimelineCanvas::paint_to(QPainter& painter) {
   painter.fillRect(0, 0, viewport()->width(), time_area().top(), colours.ground);
   painter.drawImage(time_area().topLeft(), picture_);
   draw_ruler(painter, colours);
-  draw_row_names(painter, colours);
+  draw_row_names(painter, colours, layout_, QRect(0, time_area().top(), time_area().left(), time_area().height()),
+                 verticalScrollBar()->value());
+  draw_pins(painter, colours);
+  painter.setPen(colours.line);
+  painter.drawLine(time_area().left() - 1, 0, time_area().left() - 1, viewport()->height());
   draw_overlay(painter, colours);
   draw_marks(painter, colours);
 }
 
+// A line below tells them from the rows that scroll.
+void TimelineCanvas::draw_pins(QPainter& painter, const TimelineColours& colours) {
+  if (pins_height() == 0) return;
+  const QRect area = time_area();
+  painter.drawImage(QPoint(area.left(), kRuler), pins_picture_);
+  draw_row_names(painter, colours, pins_, QRect(0, kRuler, area.left(), pins_height()), 0);
+  painter.setPen(QPen(colours.text, 1));
+  painter.drawLine(0, area.top() - 1, viewport()->width(), area.top() - 1);
+}
+
 void TimelineCanvas::draw_ruler(QPainter& painter, const TimelineColours& colours) const {
   const QRect area = time_area();
-  const QRect ruler(area.left(), 0, area.width(), area.top());
+  const QRect ruler(area.left(), 0, area.width(), kRuler);
   const auto per_pixel = static_cast<double>(end_ - begin_) / area.width();
   const std::int64_t origin = first_ps();
   painter.setPen(colours.line);
-  painter.drawLine(0, area.top() - 1, viewport()->width(), area.top() - 1);
+  painter.drawLine(0, ruler.bottom(), viewport()->width(), ruler.bottom());
   std::vector<Tick> marks = ticks(begin_ - origin, end_ - origin, std::llround(per_pixel * kTickApart));
   if (!marks.empty()) {  // many decimals need more room
     const int wide = painter.fontMetrics().horizontalAdvance(text_of(marks.back().text)) + kTickApart / 4;
@@ -87,26 +106,25 @@ void TimelineCanvas::draw_ruler(QPainter& painter, const TimelineColours& colour
     }
   }
   painter.setPen(colours.text);
-  painter.drawText(QRect(8, 0, area.left() - 16, area.top() - 1), Qt::AlignVCenter | Qt::AlignLeft,
+  painter.drawText(QRect(8, 0, area.left() - 16, kRuler - 1), Qt::AlignVCenter | Qt::AlignLeft,
                    text_of(time_text(end_ - begin_)) + tr(" shown"));
 }
 
-void TimelineCanvas::draw_row_names(QPainter& painter, const TimelineColours& colours) const {
-  const QRect area = time_area();
-  const int scroll = verticalScrollBar()->value();
+void TimelineCanvas::draw_row_names(QPainter& painter, const TimelineColours& colours, const RowLayout& rows,
+                                    const QRect& place, int scroll) const {
   painter.save();
-  painter.setClipRect(QRect(0, area.top(), area.left(), area.height()));
-  painter.fillRect(QRect(0, area.top(), area.left(), area.height()), colours.ground);
-  const auto [first, last] = layout_.rows_between(scroll, scroll + area.height());
+  painter.setClipRect(place);
+  painter.fillRect(place, colours.ground);
+  const auto [first, last] = rows.rows_between(scroll, scroll + place.height());
   QFont small = font();
   small.setPixelSize(12);
   QFont bold = small;
   bold.setBold(true);
   for (std::size_t r = first; r < last; ++r) {
-    const PlacedRow& placed = layout_.rows()[r];
+    const PlacedRow& placed = rows.rows()[r];
     const Row& row = scene_.timelines[static_cast<std::size_t>(placed.id.timeline)]
                          .spans->rows()[static_cast<std::size_t>(placed.id.row)];
-    const int y = area.top() + placed.y - scroll, x = 6 + placed.depth * kIndent;
+    const int y = place.top() + placed.y - scroll, x = 6 + placed.depth * kIndent;
     if (placed.foldable) {
       const int middle = y + placed.height / 2;
       const QPolygon handle =
@@ -117,19 +135,21 @@ void TimelineCanvas::draw_row_names(QPainter& painter, const TimelineColours& co
       painter.drawPolygon(handle);
     }
     QString name = text_of(row.name);
-    if (placed.depth == 0) {
+    if (row.parent == kNoRow) {
       name = names_[static_cast<std::size_t>(placed.id.timeline)];
       if (!row.name.empty() && name != text_of(row.name)) name += " · " + text_of(row.name);
     }
+    if (&rows == &pins_ && placed.lane) {  // which rank's
+      const SpanStore& store = *scene_.timelines[static_cast<std::size_t>(placed.id.timeline)].spans;
+      name = text_of(store.rows()[static_cast<std::size_t>(store.device_of(placed.id.row))].name) + " · " + name;
+    }
     painter.setFont(placed.lane ? small : bold);
     painter.setPen(placed.lane ? colours.faint : colours.text);
-    const QRect place(x + 11, y, area.left() - x - 15, placed.height);
-    painter.drawText(place, Qt::AlignVCenter | Qt::AlignLeft,
-                     painter.fontMetrics().elidedText(name, Qt::ElideRight, place.width()));
+    const QRect room(x + 11, y, place.width() - x - 15, placed.height);
+    painter.drawText(room, Qt::AlignVCenter | Qt::AlignLeft,
+                     painter.fontMetrics().elidedText(name, Qt::ElideRight, room.width()));
   }
   painter.restore();
-  painter.setPen(colours.line);
-  painter.drawLine(area.left() - 1, 0, area.left() - 1, viewport()->height());
 }
 
 QRectF TimelineCanvas::box_of(SpanId id) const {
@@ -158,16 +178,24 @@ void TimelineCanvas::draw_overlay(QPainter& painter, const TimelineColours& colo
     shade.setAlpha(60);
     QRect chosen(x_of(range_->begin_ps), time_area().top(), 0, time_area().height());
     chosen.setRight(std::max(chosen.left(), x_of(range_->end_ps) - 1));
-    if (range_->row) {
-      if (const PlacedRow* row = layout_.visible_row_of(*range_->row)) {
-        chosen.setTop(time_area().top() + row->y - verticalScrollBar()->value());
-        chosen.setHeight(row->height);
-      }
+    std::vector<RowId> rows = range_->rows;
+    if (range_->row) rows.push_back(*range_->row);
+    std::vector<QRect> parts;
+    for (const RowId& id : rows) {
+      const PlacedRow* row = layout_.visible_row_of(id);
+      if (row == nullptr) continue;
+      QRect part = chosen;
+      part.setTop(time_area().top() + row->y - verticalScrollBar()->value());
+      part.setHeight(row->height);
+      parts.push_back(part);
     }
-    painter.fillRect(chosen, shade);
+    if (parts.empty()) parts.push_back(chosen);
     painter.setPen(colours.selection);
-    painter.drawLine(chosen.topLeft(), chosen.bottomLeft());
-    painter.drawLine(chosen.topRight(), chosen.bottomRight());
+    for (const QRect& part : parts) {
+      painter.fillRect(part, shade);
+      painter.drawLine(part.topLeft(), part.bottomLeft());
+      painter.drawLine(part.topRight(), part.bottomRight());
+    }
   }
   painter.setBrush(Qt::NoBrush);
   const auto outline = [&](const std::optional<SpanId>& id, const QColor& colour, int width) {

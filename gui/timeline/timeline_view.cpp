@@ -8,13 +8,14 @@
 #include <QSplitter>
 #include <QStyle>
 #include <QVBoxLayout>
+#include <QWidgetAction>
 #include <algorithm>
-#include <span>
 
 #include "base/error.h"
 #include "base/readable.h"
 #include "gui/timeline/spans/program_spans.h"
 #include "gui/timeline/spans/search.h"
+#include "gui/timeline/spans/span_table.h"
 #include "gui/timeline/spans/time_text.h"
 #include "gui/timeline/spans/trace_file.h"
 
@@ -39,12 +40,16 @@ TimelineView::TimelineView(QWidget* parent)
     : QWidget(parent),
       canvas_(new TimelineCanvas),
       panel_(new BreakdownPanel),
+      minimap_(new Minimap(*canvas_)),
+      below_(new QTabWidget),
       ops_(new OpTable),
+      flame_(new FlameView),
       search_(new QLineEdit),
+      row_filter_(new QLineEdit),
       found_(new QLabel),
       note_(new QLabel),
       list_(new QToolButton),
-      hits_(new QMenu(this)),
+      hits_(new HitList(this)),
       back_(new QToolButton),
       forward_(new QToolButton),
       layout_(lay_out, [this](Answer answer) { take(std::move(answer)); }) {
@@ -55,8 +60,19 @@ TimelineView::TimelineView(QWidget* parent)
   split->setObjectName("timeline canvas and breakdown");
   auto* left = new QSplitter(Qt::Vertical);
   left->setObjectName("timeline canvas and ops");
-  left->addWidget(canvas_);
-  left->addWidget(ops_);
+  auto* upper = new QWidget;
+  auto* upper_column = new QVBoxLayout(upper);
+  upper_column->setContentsMargins(0, 0, 0, 0);
+  upper_column->setSpacing(2);
+  upper_column->addWidget(minimap_);
+  upper_column->addWidget(canvas_, 1);
+  left->addWidget(upper);
+  below_->setDocumentMode(true);
+  below_->setAccessibleName(tr("Ops of the selection"));
+  below_->addTab(ops_, tr("Table of ops"));
+  below_->addTab(flame_, tr("Flame view"));
+  connect(below_, &QTabWidget::currentChanged, this, &TimelineView::update_panel);
+  left->addWidget(below_);
   left->setStretchFactor(0, 1);
   left->setSizes({520, 170});
   split->addWidget(left);
@@ -69,6 +85,8 @@ TimelineView::TimelineView(QWidget* parent)
   column->addLayout(make_bar());
   column->addWidget(split, 1);
 
+  flame_->on_choose = [this](std::uint32_t like) { canvas_->select(SpanId{listed_timeline_, like}, true); };
+  connect(canvas_, &TimelineCanvas::save_wanted, this, &TimelineView::save_wanted);
   ops_->on_next = [this](std::uint32_t like) { go_to_next(like); };
   connect(canvas_, &TimelineCanvas::selection_changed, this, &TimelineView::update_panel);
   auto* find = new QShortcut(QKeySequence("/"), this);
@@ -88,9 +106,9 @@ QHBoxLayout* TimelineView::make_bar() {
       canvas_, &TimelineCanvas::arrows_changed, this,
       [this, arrows] { arrows->setText(canvas_->arrows_hidden() ? tr("Transfers (zoom in)") : tr("Transfers")); },
       Qt::QueuedConnection);  // it is told in the middle of a picture
-  auto* ops = box(tr("Ops"), tr("A table of the ops of the selection, or of everything"));
+  auto* ops = box(tr("Ops"), tr("A table and a flame view of the selection, or of everything"));
   connect(ops, &QCheckBox::toggled, this, [this](bool shown) {
-    ops_->setVisible(shown);
+    below_->setVisible(shown);
     listed_stretch_.reset();
     update_panel();
   });
@@ -119,10 +137,9 @@ void TimelineView::set_up_search() {
   found_->setMinimumWidth(90);
   list_->setText(tr("List"));
   list_->setToolTip(tr("What was found, by time"));
-  list_->setMenu(hits_);
-  list_->setPopupMode(QToolButton::InstantPopup);
   list_->setEnabled(false);
-  connect(hits_, &QMenu::aboutToShow, this, &TimelineView::list_hits);
+  connect(list_, &QToolButton::clicked, this, &TimelineView::list_hits);
+  hits_->on_choose = [this](SpanId id) { canvas_->select(id, true); };
   search_soon_.setSingleShot(true);
   search_soon_.setInterval(kSearchDelay);
   connect(&search_soon_, &QTimer::timeout, this, &TimelineView::search);
@@ -143,7 +160,21 @@ QToolButton* TimelineView::make_rows_button() {
   rows->setMenu(menu);
   menu->addSeparator();
   menu->addAction(tr("Only the selected"), this, [this] { show_only_selected(); });
-  menu->addAction(tr("All rows again"), this, [this] { canvas_->show_only(std::nullopt); });
+  menu->addAction(tr("All rows again"), this, [this] {
+    row_filter_->clear();
+    canvas_->show_only(std::nullopt);
+  });
+  menu->addAction(tr("Unpin all"), canvas_, &TimelineCanvas::unpin_all);
+  row_filter_->setPlaceholderText(tr("Only rows named: stage 2"));
+  row_filter_->setAccessibleName(tr("Filter of rows"));
+  row_filter_->setToolTip(tr("Every word must begin one of the row's name or of those above it"));
+  row_filter_->setClearButtonEnabled(true);
+  connect(row_filter_, &QLineEdit::textChanged, canvas_, &TimelineCanvas::filter_rows);
+  auto* filter = new QWidgetAction(menu);
+  filter->setDefaultWidget(row_filter_);
+  menu->addAction(filter);
+  menu->addSeparator();
+  menu->addAction(tr("Save the selection as CSV …"), this, [this] { Q_EMIT save_wanted(); });
   return rows;
 }
 
@@ -261,6 +292,7 @@ void TimelineView::take(Answer answer) {
   if (!answer.timelines.empty())
     note_->setText(answer.file + (answer.note.isEmpty() ? tr("%1 spans").arg(number(spans)) : answer.note));
   canvas_->set_timelines(std::move(answer.timelines), std::move(answer.names));
+  row_filter_->setText(QString::fromStdString(canvas_->layout_of_rows().filter()));  // other rows: none
   search();
   Q_EMIT shown();
 }
@@ -274,6 +306,8 @@ std::size_t TimelineView::matches() const {
 void TimelineView::search() {
   search_soon_.stop();
   matches_.clear();
+  hits_->close();
+  hits_->model().clear();  // which holds on to timelines
   const std::string query = search_->text().toStdString();
   const bool asked = !search_->text().trimmed().isEmpty();
   for (const SceneTimeline& timeline : canvas_->timelines()) {
@@ -285,36 +319,9 @@ void TimelineView::search() {
   found_->setText(!asked ? QString() : matches() == 0 ? tr("nothing found") : tr("%1 found").arg(number(matches())));
 }
 
-// The first so many from where one looks on.
 void TimelineView::list_hits() {
-  constexpr std::size_t kListed = 30;
-  hits_->clear();
-  std::vector<SpanId> found;
-  const auto start_of = [&](const SpanId& id) {
-    return canvas_->timelines()[static_cast<std::size_t>(id.timeline)].spans->start_of(id.span);
-  };
-  for (std::size_t t = 0; t < matches_.size(); ++t) {
-    if (!matches_[t]) continue;
-    for (const std::uint32_t span : *matches_[t]) {
-      const SpanId id{static_cast<int>(t), span};
-      if (start_of(id) >= canvas_->begin_ps()) found.push_back(id);
-    }
-  }
-  const auto listed = static_cast<std::ptrdiff_t>(std::min(found.size(), kListed));
-  std::partial_sort(found.begin(), found.begin() + listed, found.end(),
-                    [&](const SpanId& a, const SpanId& b) { return start_of(a) < start_of(b); });
-  for (const SpanId& id : std::span(found).first(static_cast<std::size_t>(listed))) {
-    const SpanStore& store = *canvas_->timelines()[static_cast<std::size_t>(id.timeline)].spans;
-    const std::int32_t row = store.tracks()[store.track_of(id.span)].row;
-    hits_->addAction(tr("%1 · %2 · %3 at %4")
-                         .arg(text_of(store.name_of(id.span)),
-                              text_of(store.rows()[static_cast<std::size_t>(store.device_of(row))].name),
-                              text_of(time_text(store.end_of(id.span) - store.start_of(id.span))),
-                              text_of(time_text(store.start_of(id.span) - store.begin()))),
-                     this, [this, id] { canvas_->select(id, true); });
-  }
-  const std::size_t rest = matches() - static_cast<std::size_t>(listed);
-  if (rest > 0) hits_->addAction(tr("%1 more, earlier or later").arg(number(rest)))->setEnabled(false);
+  hits_->model().set_hits(canvas_->timelines(), matches_);
+  hits_->open_at(list_->mapToGlobal(QPoint(0, list_->height())), canvas_->begin_ps());
 }
 
 // Matches in order of time, over all timelines, from where the selection or the view stands.
@@ -391,47 +398,65 @@ QString TimelineView::describe_selected() const {
   return text;
 }
 
+QString TimelineView::words_of_range(const SpanStore& store) const {
+  const auto& range = canvas_->range();
+  const QString length = text_of(time_text(range ? range->end_ps - range->begin_ps : store.end() - store.begin()));
+  if (!range) return tr("All %1. Drag over a stretch to see where its time goes.").arg(length);
+  if (range->row)
+    return tr("%1 of %2").arg(length, text_of(store.rows()[static_cast<std::size_t>(range->row->row)].name));
+  return range->rows.empty() ? tr("%1 of all rows").arg(length)
+                             : tr("%1 of %2 rows").arg(length).arg(range->rows.size());
+}
+
 void TimelineView::update_panel() {
   const auto& timelines = canvas_->timelines();
   const auto& range = canvas_->range();
-  const int t = range && range->row ? range->row->timeline : 0;
+  const int t = range ? range->timeline() : 0;
   if (timelines.empty() || timelines[static_cast<std::size_t>(t)].spans->size() == 0) {
     panel_->clear();
     panel_->show_span({});
     ops_->clear();
+    flame_->clear();
     listed_.reset();
     return;
   }
   const SpanStore& store = *timelines[static_cast<std::size_t>(t)].spans;
-  const std::int64_t begin = range ? range->begin_ps : store.begin(), end = range ? range->end_ps : store.end();
-  const bool one_row = range && range->row;
-  const Breakdown breakdown = one_row ? break_down(store, range->row->row, begin, end) : break_down(store, begin, end);
-  const QString length = text_of(time_text(end - begin));
-  QString what = one_row
-                     ? tr("%1 of %2").arg(length, text_of(store.rows()[static_cast<std::size_t>(range->row->row)].name))
-                 : range ? tr("%1 of all rows").arg(length)
-                         : tr("All %1. Drag over a stretch to see where its time goes.").arg(length);
+  Stretch stretch = canvas_->stretch(t);
+  if (stretch.row) stretch.rows.push_back(*stretch.row);
+  const Breakdown breakdown = stretch.rows.empty() ? break_down(store, stretch.begin_ps, stretch.end_ps)
+                                                   : break_down(store, stretch.rows, stretch.begin_ps, stretch.end_ps);
+  QString what = words_of_range(store);
   if (timelines.size() > 1) what = names_[static_cast<std::size_t>(t)] + ": " + what;
   panel_->show_breakdown(what, store, breakdown, paths_[static_cast<std::size_t>(t)].get());
   panel_->show_span(describe_selected());
-  update_ops(t, one_row || range       ? what
-                : timelines.size() > 1 ? names_[static_cast<std::size_t>(t)]
-                                       : tr("everything"));
+  update_below(t, range ? what : timelines.size() > 1 ? names_[static_cast<std::size_t>(t)] : tr("everything"));
 }
 
-void TimelineView::update_ops(int timeline, const QString& what) {
-  if (ops_->isHidden()) return;
+// Only the one that is seen adds anything up.
+void TimelineView::update_below(int timeline, const QString& what) {
+  if (below_->isHidden()) return;
   const auto& spans = canvas_->timelines()[static_cast<std::size_t>(timeline)].spans;
-  const auto& range = canvas_->range();
-  Stretch stretch{spans->begin(), spans->end(), std::nullopt};
-  if (range) stretch = {range->begin_ps, range->end_ps, std::nullopt};
-  if (range && range->row) stretch.row = range->row->row;
-  if (listed_ == spans && listed_stretch_ == stretch) return;
+  const Stretch stretch = canvas_->stretch(timeline);
+  if (listed_ == spans && listed_stretch_ == stretch && listed_by_ == below_->currentWidget()) return;
   listed_ = spans;
   listed_stretch_ = stretch;
   listed_timeline_ = timeline;
+  listed_by_ = below_->currentWidget();
   const auto at = static_cast<std::size_t>(timeline);
-  ops_->show_stretch({spans, stretch, at < works_.size() ? works_[at] : WorkOf{}, what});
+  const OpTable::Request request{spans, stretch, at < works_.size() ? works_[at] : WorkOf{}, what};
+  if (listed_by_ == ops_) {
+    flame_->clear();
+    ops_->show_stretch(request);
+  } else {
+    flame_->show_stretch(request);
+  }
+}
+
+std::string TimelineView::selection_csv() const {
+  const auto& timelines = canvas_->timelines();
+  if (timelines.empty()) throw base::Failure(base::ErrorKind::kUsage, "There is no timeline to save a part of.");
+  const int t = canvas_->range() ? canvas_->range()->timeline() : 0;
+  return spans_csv(*timelines[static_cast<std::size_t>(t)].spans, canvas_->stretch(t));
 }
 
 void TimelineView::go_to_next(std::uint32_t like) {

@@ -5,8 +5,8 @@
 #include <QHBoxLayout>
 #include <QLabel>
 #include <QLineEdit>
-#include <QMenu>
 #include <QPushButton>
+#include <QTabWidget>
 #include <QTimer>
 #include <QToolButton>
 #include <QWidget>
@@ -15,6 +15,9 @@
 
 #include "gui/background.h"
 #include "gui/timeline/breakdown_panel.h"
+#include "gui/timeline/flame_view.h"
+#include "gui/timeline/hit_list.h"
+#include "gui/timeline/minimap.h"
 #include "gui/timeline/named_timeline.h"
 #include "gui/timeline/op_table.h"
 #include "gui/timeline/timeline_canvas.h"
@@ -40,14 +43,23 @@ class TimelineView : public QWidget {
   TimelineCanvas& canvas() { return *canvas_; }
   const BreakdownPanel& panel() const { return *panel_; }
   OpTable& ops() { return *ops_; }
+  FlameView& flame() { return *flame_; }
+  Minimap& minimap() { return *minimap_; }
+  /// Below the canvas: the table of ops or the flame view.
+  QTabWidget& below() { return *below_; }
+  QLineEdit& row_filter() { return *row_filter_; }
+  /// The spans of what is selected, or of everything. Errors: Failure(kUsage) where they are too many, or none.
+  std::string selection_csv() const;
   QLineEdit& search_field() { return *search_; }
-  /// Of what was found, by time; chosen ones are selected. Filled when it opens.
-  QMenu& hits() { return *hits_; }
+  /// Of all that was found, by time; chosen ones are selected. Filled when it opens.
+  HitList& hits() { return *hits_; }
+  QToolButton& list_button() { return *list_; }
   const QLabel& search_result() const { return *found_; }
   const QLabel& note() const { return *note_; }  ///< how many spans, or what there is to know of them
   std::size_t matches() const;
 
  Q_SIGNALS:
+  void save_wanted();  ///< of the spans that are selected
   void shown();
   void failed(const QString& why);
 
@@ -81,26 +93,31 @@ class TimelineView : public QWidget {
   void fold(RowKind kind);
   void show_only_selected();
   void update_panel();
-  void update_ops(int timeline, const QString& what);
+  void update_below(int timeline, const QString& what);
+  QString words_of_range(const SpanStore& store) const;
   void go_to_next(std::uint32_t like);
   QString describe_selected() const;
 
   TimelineCanvas* canvas_;
   BreakdownPanel* panel_;
+  Minimap* minimap_;
+  QTabWidget* below_;
   OpTable* ops_;
-  QLineEdit* search_;
+  FlameView* flame_;
+  QLineEdit *search_, *row_filter_;
   QLabel *found_, *note_;
   QToolButton* list_;
-  QMenu* hits_;
+  HitList* hits_;
   QToolButton *back_, *forward_;
   QTimer search_soon_;
   std::vector<std::shared_ptr<const std::vector<std::uint32_t>>> matches_;
   std::vector<std::shared_ptr<const CriticalPath>> paths_;
   std::vector<QString> names_;
   std::vector<WorkOf> works_;
-  std::shared_ptr<const SpanStore> listed_;  // what the table of ops is of
+  std::shared_ptr<const SpanStore> listed_;  // what stands below is of
   std::optional<Stretch> listed_stretch_;
   int listed_timeline_ = 0;
+  QWidget* listed_by_ = nullptr;
   bool busy_ = false;
   Background<Request, Answer> layout_;
 };

@@ -15,6 +15,7 @@
 #include "base/readable.h"
 #include "base/units.h"
 #include "gui/look/theme.h"
+#include "gui/model/cluster_totals.h"
 #include "gui/model/traffic.h"
 #include "gui/views/node_dialog.h"
 #include "hardware_profiles/load.h"
@@ -49,6 +50,7 @@ ClusterView::ClusterView(Document& document, QWidget* parent)
                      "utilisation", "traffic"});
   selection_ = wrapped(this, "Selected rank");
   message_ = wrapped(this, "What went wrong");
+  totals_ = wrapped(this, "What the cluster has");
   cost_ = wrapped(this, "What the move of a stage costs");
   cost_->hide();
   groups_ = new QTableWidget(0, 2);
@@ -130,6 +132,9 @@ ClusterView::ClusterView(Document& document, QWidget* parent)
   auto* panel_layout = new QVBoxLayout(panel);
   panel_layout->addWidget(chosen);
   panel_layout->addWidget(nodes);
+  auto* together = new QGroupBox("The whole cluster");
+  (new QVBoxLayout(together))->addWidget(totals_);
+  panel_layout->addWidget(together);
   panel_layout->addStretch();
   auto* scroll = new QScrollArea;
   scroll->setWidget(panel);
@@ -278,12 +283,22 @@ void ClusterView::show_cost() {
 void ClusterView::show_scenario() {
   canvas_->set_cluster(document_.scenario().cluster);
   show_groups();
+  show_totals();
   const auto colour = static_cast<DeviceColour>(colour_->currentIndex());
   legend_->show_canvas(*canvas_, colour);
   const bool experts = document_.scenario().file.job.model.experts.has_value();
   auto* choices = qobject_cast<QStandardItemModel*>(colour_->model());
   choices->item(static_cast<int>(DeviceColour::kExpert))->setEnabled(experts);  // a dense model has none
   if (!experts && colour == DeviceColour::kExpert) colour_->setCurrentIndex(0);
+}
+
+void ClusterView::show_totals() {
+  QString rows;
+  for (const auto& [name, value] : cluster_totals(document_.scenario().cluster)) {
+    rows += QString("<tr><td>%1</td><td align='right'>&nbsp;&nbsp;%2</td></tr>")
+                .arg(text(name).toHtmlEscaped(), text(value).toHtmlEscaped());
+  }
+  totals_->setText("<table width='100%'>" + rows + "</table>");
 }
 
 void ClusterView::show_groups() {

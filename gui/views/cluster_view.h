@@ -28,6 +28,8 @@ class ClusterView : public QWidget {
   QComboBox& colour() { return *colour_; }
   Marked<QLineEdit>& constant(NodeConstant which) { return *constants_[static_cast<std::size_t>(which)]; }
   QLabel& message() { return *message_; }
+  /// What all nodes have together.
+  const QLabel& totals() const { return *totals_; }
   /// Moves the nodes of a stage and says what that costs, or why it cannot.
   void move_stage(int stage, int node);
   QLabel& cost_of_move() { return *cost_; }
@@ -38,6 +40,7 @@ class ClusterView : public QWidget {
   void show_scenario();
   void show_selection(std::optional<int> rank);
   void show_groups();
+  void show_totals();
   void show_cost();
   void edit(const std::function<Scenario(Scenario)>& change, const QString& words);
   /// Empty: nothing.
@@ -49,7 +52,7 @@ class ClusterView : public QWidget {
   ClusterCanvas* canvas_;
   ClusterLegend* legend_;
   QComboBox* colour_;
-  QLabel* selection_;
+  QLabel *selection_, *totals_;
   QTableWidget* groups_;
   QComboBox* profile_;
   QPushButton* new_kind_;

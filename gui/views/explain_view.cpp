@@ -45,7 +45,9 @@ ExplainView::ExplainView(Document& document, QWidget* parent)
       parts_(new BarChart("Where the time of every stage goes")),
       jitter_(new QDoubleSpinBox),
       band_(new BandChart("How far iterations lie apart")),
+      measured_(new BandChart("Where measurements are expected")),
       sure_(new QLabel),
+      measured_words_(new QLabel),
       machine_(new GainChart("What a better machine would bring")),
       plans_(new GainChart("What another plan would bring")),
       thinker_([](const std::shared_ptr<const Evaluation>& evaluation,
@@ -73,6 +75,10 @@ ExplainView::ExplainView(Document& document, QWidget* parent)
   band_->set_hint(kLater);
   sure_->setAccessibleName("What was simulated for the band");
   sure_->setWordWrap(true);
+  measured_->set_colours(kind_colour(report::Kind::kOptimizer), std::nullopt);
+  measured_->set_hint(kLater);
+  measured_words_->setAccessibleName("Where the interval comes from");
+  measured_words_->setWordWrap(true);
   auto* sure = new QHBoxLayout;
   auto* sure_words = new QLabel("<b>Random variation</b>: iterations when every op takes");
   sure_words->setBuddy(jitter_);
@@ -83,6 +89,9 @@ ExplainView::ExplainView(Document& document, QWidget* parent)
   auto* left = new QWidget;
   auto* left_layout = new QVBoxLayout(left);
   left_layout->addWidget(costs_);
+  left_layout->addWidget(new QLabel("<b>How sure</b>: 90 of 100 measurements are expected in"));
+  left_layout->addWidget(measured_);
+  left_layout->addWidget(measured_words_);
   left_layout->addLayout(sure);
   left_layout->addWidget(band_);
   left_layout->addWidget(sure_);
@@ -129,6 +138,8 @@ void ExplainView::set_aside() {
   band_->set_hint(kLater);
   band_->set_band(std::nullopt, {}, {});
   sure_->clear();
+  measured_->set_band(std::nullopt, {}, {});
+  measured_words_->clear();
 }
 
 void ExplainView::fit() {
@@ -179,6 +190,7 @@ void ExplainView::show_evaluation() {
   } else {
     costs_->setText("Say how many tokens the training has (left) to see its days, energy and cost.");
   }
+  show_certainty();
   if (!evaluation->runs()) {
     words_->setPlainText("The plan cannot run: " + text(evaluation->refusal));
     machine_->set_gains({});
@@ -198,6 +210,22 @@ void ExplainView::show_evaluation() {
     thinker_.post(evaluation);
   }
   ask_spread();
+}
+
+// What is known of the prediction's errors, from runs that were measured. Not how far ops vary at random.
+void ExplainView::show_certainty() {
+  const auto& evaluation = document_.evaluation();
+  if (!evaluation->runs()) {
+    measured_->set_band(std::nullopt, {}, {});
+    return measured_words_->clear();
+  }
+  const simulator::Certainty& sure = evaluation->figures.certainty;
+  const double predicted = evaluation->figures.iteration_s;
+  measured_->set_band(report::Band{sure.iteration_s.low, predicted, sure.iteration_s.high, predicted}, "predicted",
+                      [](double s) { return text(base::seconds(s)); });
+  QString words = text(sure.words);
+  if (!words.isEmpty()) words[0] = words[0].toUpper();
+  measured_words_->setText(words + ".");
 }
 
 void ExplainView::ask_spread() {
@@ -223,20 +251,22 @@ void ExplainView::show_spread(std::optional<report::Spread> found) {
   const auto words = [](double s) { return text(report::precise_seconds(s)); };
   band_->set_band(report::Band{spread_->p5_s, spread_->p50_s, spread_->p95_s, spread_->nominal_s}, "without variation",
                   words);
-  const double chance = spread_->p50_s / spread_->nominal_s - 1;
+  const double variation = spread_->p50_s / spread_->nominal_s - 1;
   const double shared = spread_->nominal_s / evaluation->figures.iteration_s - 1;
-  QString played = QString("%1 random simulations of every rank, op by op; dashed: the same without random variation.")
-                       .arg(spread_->samples);
-  if (chance >= kWorthSaying) {
-    played += QString(" Random variation costs %1: ranks that synchronise wait for the slowest.")
-                  .arg(text(base::percent(chance)));
+  QString words_of_it =
+      QString("%1 random simulations of every rank, op by op; dashed: the same without random variation.")
+          .arg(spread_->samples);
+  if (variation >= kWorthSaying) {
+    words_of_it += QString(" Random variation costs %1: ranks that synchronise wait for the slowest.")
+                       .arg(text(base::percent(variation)));
   }
   if (shared >= kWorthSaying) {
-    played += QString(" Links that are shared cost %1 more than the figure on top.").arg(text(base::percent(shared)));
+    words_of_it +=
+        QString(" Links that are shared cost %1 more than the figure on top.").arg(text(base::percent(shared)));
   } else if (shared <= -kWorthSaying) {
-    played += QString(" Op by op it takes %1 less than the figure on top.").arg(text(base::percent(-shared)));
+    words_of_it += QString(" Op by op it takes %1 less than the figure on top.").arg(text(base::percent(-shared)));
   }
-  sure_->setText(played);
+  sure_->setText(words_of_it);
   fit();
   band_->setToolTip(
       QString("Of %1 random simulations of every rank, 5 % took less than %2, half less than %3, 95 % less than %4.")

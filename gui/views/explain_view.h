@@ -27,9 +27,12 @@ class ExplainView : public QWidget {
   const std::optional<report::Spread>& spread() const { return spread_; }
   QDoubleSpinBox& jitter() { return *jitter_; }
   BandChart& band() { return *band_; }
-  /// What was played for the band, and what chance adds.
+  /// Where measurements are expected, from runs that were measured: how sure the prediction is.
+  BandChart& measured() { return *measured_; }
+  QLabel& measured_words() { return *measured_words_; }
+  /// What was simulated for the band of random variation, and what that adds.
   QLabel& sure() { return *sure_; }
-  /// Only a view that is seen has its plans played.
+  /// Only a view that is seen has its plans simulated.
   void set_wanted(bool wanted);
   QTextBrowser& words() { return *words_; }
   GainChart& machine() { return *machine_; }
@@ -39,6 +42,7 @@ class ExplainView : public QWidget {
   void set_aside();  ///< what is said of the plan before, and what is being found out about it
   void show_evaluation();
   void show_insight(Insight insight);
+  void show_certainty();
   void ask_spread();
   void show_spread(std::optional<report::Spread> spread);
   /// Words and bars take what they need; the rest is the chart's.
@@ -51,8 +55,8 @@ class ExplainView : public QWidget {
   QLabel* costs_;
   BarChart* parts_;
   QDoubleSpinBox* jitter_;
-  BandChart* band_;
-  QLabel* sure_;
+  BandChart *band_, *measured_;
+  QLabel *sure_, *measured_words_;
   GainChart *machine_, *plans_;
   Insight insight_;
   std::optional<report::Spread> spread_;

@@ -31,6 +31,8 @@ MemoryView::MemoryView(Document& document, QWidget* parent)
     : QWidget(parent),
       document_(document),
       reason_(new QLabel),
+      held_(new QLabel),
+      advice_(new FitAdvice(document)),
       by_(new QComboBox),
       rank_(new QSpinBox),
       bars_(new BarChart("Memory by stage or rank")),
@@ -39,6 +41,8 @@ MemoryView::MemoryView(Document& document, QWidget* parent)
   setFocusProxy(bars_);
   reason_->setAccessibleName("Whether the plan fits");
   reason_->setTextInteractionFlags(Qt::TextSelectableByMouse);
+  held_->setWordWrap(true);
+  held_->setAccessibleName("Whose memory is shown over time");
   by_->addItems({"by stage", "by rank"});
   by_->setAccessibleName("What a bar stands for");
   rank_->setAccessibleName("Rank that is shown over time");
@@ -54,8 +58,10 @@ MemoryView::MemoryView(Document& document, QWidget* parent)
   top->addWidget(by_);
   auto* layout = new QVBoxLayout(this);
   layout->addLayout(top);
+  layout->addWidget(advice_);
   layout->addWidget(bars_, 3);
-  layout->addWidget(curve_, 2);
+  layout->addWidget(held_);
+  layout->addWidget(curve_, 3);
   connect(&document_, &Document::evaluated, this, [this] { show_evaluation(); });
   connect(by_, &QComboBox::currentIndexChanged, this, [this] {
     rank_->setVisible(shows_ranks());
@@ -68,6 +74,16 @@ MemoryView::MemoryView(Document& document, QWidget* parent)
 }
 
 void MemoryView::show_ranks(bool ranks) { by_->setCurrentIndex(ranks ? 1 : 0); }
+
+void MemoryView::showEvent(QShowEvent* event) {
+  QWidget::showEvent(event);
+  advice_->set_wanted(true);
+}
+
+void MemoryView::hideEvent(QHideEvent* event) {
+  QWidget::hideEvent(event);
+  advice_->set_wanted(false);
+}
 
 void MemoryView::show_evaluation() {
   show_bars();
@@ -121,38 +137,81 @@ void MemoryView::show_reason() {
   }
 }
 
+// From below: what is always held, then what comes and goes. Parts that are not there are no line.
+std::vector<Line> MemoryView::parts_over_time(const RankMemory& one) const {
+  const simulator::StageMemory& m = one.memory;
+  const std::vector<MemoryPoint> curve = memory_curve(*document_.evaluation(), m);
+  const std::vector<BarPart> names = memory_parts();
+  struct Part {
+    QString name;
+    QColor colour;
+    std::function<std::int64_t(const MemoryPoint&)> bytes;
+  };
+  const auto always = [&](int part, std::int64_t bytes) {
+    const BarPart& named = names[static_cast<std::size_t>(part)];
+    return Part{named.name, named.colour, [bytes](const MemoryPoint&) { return bytes; }};
+  };
+  const std::vector<Part> parts{
+      always(5, m.reserved),
+      always(0, m.parameters),
+      always(1, m.gradients),
+      always(2, m.optimizer),
+      always(4, m.workspace),
+      {"activations of micro-batches under way", names[3].colour, [](const MemoryPoint& p) { return p.frames; }},
+      {"for gradients of weights that come later", kind_colour(report::Kind::kPipeline),
+       [](const MemoryPoint& p) { return p.deferred; }}};
+  std::vector<Line> lines;
+  std::vector<double> below(curve.size());
+  for (const Part& part : parts) {
+    Line line{part.name, part.colour, {}, true, true};
+    std::int64_t most = 0;
+    for (std::size_t p = 0; p < curve.size(); ++p) {
+      most = std::max(most, part.bytes(curve[p]));
+      below[p] += static_cast<double>(part.bytes(curve[p]));
+      line.points.emplace_back(curve[p].seconds, below[p]);
+    }
+    if (most > 0) lines.push_back(std::move(line));
+  }
+  return lines;
+}
+
 void MemoryView::show_selected() {
   const auto& evaluation = document_.evaluation();
   const int bar = bars_->selected();
+  held_->clear();
   if (!evaluation || !evaluation->runs() || bar < 0 || bar >= static_cast<int>(ranks_.size())) {
     curve_->set_lines({}, {}, {}, 0, true);
     return;
   }
   const RankMemory& one = ranks_[static_cast<std::size_t>(bar)];
-  QString name = "memory held on " + text(one.memory.name());
+  QString name = text(one.memory.name());
   if (shows_ranks()) {
     const QSignalBlocker quiet(rank_);
     rank_->setValue(one.rank);
     const program::Coordinates at = evaluation->program->mesh.coordinates(one.rank);
-    name = QString("memory held on rank %1: stage %2, replica %3, tensor rank %4, context rank %5")
+    name = QString("rank %1: stage %2, replica %3, tensor rank %4, context rank %5")
                .arg(one.rank)
                .arg(at.pipeline)
                .arg(at.data)
                .arg(at.tensor)
                .arg(at.context);
   }
-  Line line{name, kind_colour(report::Kind::kPipeline), {}, true};
-  for (const MemoryPoint& point : memory_curve(*evaluation, one.memory)) {
-    line.points.emplace_back(point.seconds, static_cast<double>(point.bytes));
+  std::vector<Line> lines = parts_over_time(one);
+  double peak = 0;
+  for (const QPointF& point : lines.empty() ? std::vector<QPointF>{} : lines.back().points) {
+    peak = std::max(peak, point.y());
   }
-  const auto peak = std::max_element(line.points.begin(), line.points.end(),
-                                     [](const QPointF& a, const QPointF& b) { return a.y() < b.y(); });
-  const std::int64_t within = one.memory.total() - static_cast<std::int64_t>(peak->y());
-  if (within > 0) line.name += QString("; while a pass runs up to %1 more").arg(text(base::size(within)));
-  const auto most = static_cast<double>(one.memory.capacity);
-  curve_->set_lines({std::move(line)},
+  QString words = QString("<b>Over an iteration</b>, %1").arg(name.toHtmlEscaped());
+  const std::int64_t within = one.memory.total() - static_cast<std::int64_t>(peak);
+  if (within > 0) words += QString("; while a pass runs up to %1 more").arg(text(base::size(within)));
+  const auto capacity = static_cast<double>(one.memory.capacity);
+  const bool far = most_shown({{"", {peak}, capacity}}) < capacity;  // a line there would flatten the curve
+  if (far) words += QString("; the device has %1").arg(bytes_text(capacity));
+  held_->setText(words);
+  curve_->set_lines(std::move(lines),
                     {0, 1, "time of an iteration", [](double s) { return text(base::seconds(s)); }, 1, true},
-                    {0, 1, "memory of a rank", bytes_text, byte_unit(most)}, most, true);
+                    {0, 1, "memory of a rank", bytes_text, byte_unit(far ? peak : std::max(peak, capacity))},
+                    far ? 0 : capacity, true);
 }
 
 }  // namespace trivium::gui

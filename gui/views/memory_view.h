@@ -10,6 +10,7 @@
 #include "gui/model/rank_memory.h"
 #include "gui/plot/bar_chart.h"
 #include "gui/plot/line_chart.h"
+#include "gui/views/fit_advice.h"
 
 namespace trivium::gui {
 
@@ -20,11 +21,18 @@ class MemoryView : public QWidget {
   BarChart& bars() { return *bars_; }
   LineChart& curve() { return *curve_; }
   QLabel& reason() { return *reason_; }
+  FitAdvice& advice() { return *advice_; }
+  /// Above the curve: whose memory it is.
+  const QLabel& held() const { return *held_; }
   /// The rank whose memory is shown over time, where ranks are shown.
   QSpinBox& rank() { return *rank_; }
   /// A bar a rank, else a bar a stage.
   void show_ranks(bool ranks);
   bool shows_ranks() const { return by_->currentIndex() == 1; }
+
+ protected:
+  void showEvent(QShowEvent* event) override;
+  void hideEvent(QHideEvent* event) override;
 
  private:
   void show_evaluation();
@@ -32,9 +40,11 @@ class MemoryView : public QWidget {
   void show_reason();
   /// Over time, of the bar that is selected.
   void show_selected();
+  std::vector<Line> parts_over_time(const RankMemory& one) const;
 
   Document& document_;
-  QLabel* reason_;
+  QLabel *reason_, *held_;
+  FitAdvice* advice_;
   QComboBox* by_;
   QSpinBox* rank_;
   BarChart* bars_;

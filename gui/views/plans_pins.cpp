@@ -8,6 +8,7 @@
 
 #include "base/readable.h"
 #include "gui/look/theme.h"
+#include "gui/model/display_name.h"
 #include "gui/model/plan_controls.h"
 #include "gui/views/plans_view.h"
 #include "program/plan/job_json.h"
@@ -81,6 +82,20 @@ std::vector<program::Plan> PlansView::pinned() const {
   std::vector<program::Plan> plans;
   for (const PlanRow& pin : pins_) plans.push_back(pin.plan);
   return plans;
+}
+
+std::vector<TwoPlansView::Choice> PlansView::choices() const {
+  constexpr std::size_t kOfTheTable = 5;
+  std::vector<TwoPlansView::Choice> made;
+  const auto add = [&](const QString& name, const PlanRow& row) {
+    if (std::any_of(made.begin(), made.end(), [&](const auto& one) { return equal(one.plan, row.plan); })) return;
+    made.push_back({name + ": " + text(display_name(row.summary)), row.plan});
+  };
+  for (std::size_t p = 0; p < pins_.size(); ++p) add("pinned " + letter(p), pins_[p]);
+  for (std::size_t r = 0; r < std::min(kOfTheTable, model_.rows().size()); ++r) {
+    add(QString("no. %1 of the search").arg(r + 1), model_.rows()[r]);
+  }
+  return made;
 }
 
 void PlansView::show_pins() {

@@ -16,7 +16,6 @@
 #include "gui/look/theme.h"
 #include "gui/model/display_name.h"
 #include "gui/model/plan_controls.h"
-#include "gui/model/space_words.h"
 #include "planner/advice/why_not.h"
 #include "planner/space/held.h"
 #include "program/plan/job_json.h"
@@ -245,6 +244,10 @@ PlansView::Found PlansView::run(const Scenario& scenario, const std::stop_token&
     QMetaObject::invokeMethod(
         this, [this, ranking] { show_interim(ranking); }, Qt::QueuedConnection);
   };
+  request.on_bound = [this](double bound_s) {
+    QMetaObject::invokeMethod(
+        this, [this, bound_s] { show_bound(bound_s); }, Qt::QueuedConnection);
+  };
   auto result = planner::search(request, 0, stop, [&](std::int64_t done, std::int64_t all, double best_s) {
     QMetaObject::invokeMethod(
         this, [this, done, all, best_s] { show_progress(done, all, best_s); }, Qt::QueuedConnection);
@@ -254,6 +257,7 @@ PlansView::Found PlansView::run(const Scenario& scenario, const std::stop_token&
 
 void PlansView::search() {
   searching_ = true;
+  progress_now_ = {};
   model_.set_rows({});
   show_scatter();
   begun_.start();
@@ -292,12 +296,16 @@ void PlansView::show_progress(std::int64_t done, std::int64_t all, double best_s
   if (!searching_) return;
   progress_->setRange(0, 1000);
   progress_->setValue(all > 0 ? static_cast<int>(done * 1000 / all) : 0);
-  QString words =
-      QString("%1 of %2 plans")
-          .arg(text(base::integer(static_cast<double>(done))), text(base::integer(static_cast<double>(all))));
-  if (best_s > 0) words += QString(", best so far %1").arg(text(base::seconds(best_s)));
-  words += QString(", %1").arg(text(base::seconds(static_cast<double>(begun_.elapsed()) / kMsPerSecond)));
-  status_->setText(words);
+  progress_now_.done = done;
+  progress_now_.all = all;
+  progress_now_.best_s = best_s;
+  progress_now_.seconds = static_cast<double>(begun_.elapsed()) / kMsPerSecond;
+  status_->setText(text(progress_words(progress_now_)));
+}
+
+void PlansView::show_bound(double bound_s) {
+  progress_now_.bound_s = bound_s;
+  if (searching_ && progress_now_.all > 0) status_->setText(text(progress_words(progress_now_)));
 }
 
 void PlansView::show_result(const Found& found) {

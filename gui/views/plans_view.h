@@ -14,8 +14,10 @@
 #include <QWidget>
 
 #include "gui/document.h"
+#include "gui/model/space_words.h"
 #include "gui/plot/scatter_chart.h"
 #include "gui/views/plans_model.h"
+#include "gui/views/two_plans_view.h"
 
 namespace trivium::gui {
 
@@ -46,6 +48,11 @@ class PlansView : public QWidget {
   /// answered for its job; else empty.
   QString answer_words() const;
 
+  /// No plan of the search at hand, or of the last one, takes less; 0: that is not known.
+  double bound_s() const { return progress_now_.bound_s; }
+
+  /// Pinned plans and the first of the table, named: what can be set beside the document's plan.
+  std::vector<TwoPlansView::Choice> choices() const;
   const std::vector<PlanRow>& plans() const { return model_.rows(); }
   const std::vector<PlanRow>& pinned_rows() const { return pins_; }
   QTableView& table() { return *table_; }
@@ -73,6 +80,7 @@ class PlansView : public QWidget {
   /// The best so far, while the search goes on.
   void show_interim(const std::vector<std::pair<program::Plan, double>>& ranking);
   void show_progress(std::int64_t done, std::int64_t all, double best_s);
+  void show_bound(double bound_s);
   /// What the last search gave; first, where it answers another job than the document's, which.
   void show_status();
   QString who_beats_the_answer() const;
@@ -96,6 +104,7 @@ class PlansView : public QWidget {
   QProgressBar* progress_;
   QLabel* status_;
   QElapsedTimer begun_;
+  SearchProgress progress_now_;
   QString found_words_, answer_words_;  // of the last search
   QLineEdit* filter_;
   QTableView* table_;

@@ -25,6 +25,10 @@ void write(const QString& path, const std::string& content) {
   throw base::Failure(base::ErrorKind::kUsage, "The plan cannot run; there is nothing to export.");
 }
 
+[[noreturn]] void nothing_to_compare() {
+  throw base::Failure(base::ErrorKind::kUsage, "Choose two plans first; there is nothing to export.");
+}
+
 }  // namespace
 
 bool MainWindow::export_picture(const QString& path) {
@@ -62,6 +66,10 @@ bool MainWindow::export_table(const QString& path) {
   return guarded([&] {
     if (view() == kPlans) return write(path, plans_csv(plans_->plans()));
     if (view() == kTimeline && !trace_.isEmpty()) return write(path, timeline_->ops().csv());
+    if (view() == kCompare && two_plans_->isVisible()) {
+      if (two_plans_->difference().parts.empty()) nothing_to_compare();
+      return write(path, two_plans_->csv());
+    }
     if (view() == kCompare && compare_->findings().explanation()) return write(path, compare_->findings().csv());
     if (view() == kExplain) return write(path, insight_csv(explain_->insight()));
     if (view() == kWhatIf) return write(path, what_if_csv(what_if_->answer()));
@@ -78,6 +86,10 @@ bool MainWindow::export_table(const QString& path) {
 
 bool MainWindow::export_ops(const QString& path) {
   return guarded([&] { write(path, timeline_->ops().csv()); });
+}
+
+bool MainWindow::export_selection(const QString& path) {
+  return guarded([&] { write(path, timeline_->selection_csv()); });
 }
 
 bool MainWindow::export_trace(const QString& path) {

@@ -58,6 +58,7 @@ void MainWindow::show_work(const Work& work) {
   run_ = work.run;
   record_ = work.record;
   drawn_.reset();
+  state_to_come_.reset();
   runs_->corpus().setText(work.corpus);
   plans_->set_pinned(work.pinned);
   changed_ = work.changed;
@@ -77,13 +78,14 @@ void MainWindow::take(const Project& project, const QString& path, const QString
                        [this, before, after](bool forth) { show_work(*(forth ? after : before)); }});
   }
   if (!project.record.empty()) load_record(QString::fromStdString(project.record));
+  if (!project.views.view.empty()) show_state(project.views);
 }
 
-void MainWindow::begin_example(const Scenario& scenario) { take({scenario, {}, {}, {}}, {}, {}); }
+void MainWindow::begin_example(const Scenario& scenario) { take({scenario, {}, {}, {}, {}}, {}, {}); }
 
 bool MainWindow::begin(const Scenario& scenario, const QString& words) {
   if (!may_leave("begin something else")) return false;
-  take({scenario, {}, {}, {}}, {}, words);
+  take({scenario, {}, {}, {}, {}}, {}, words);
   leave_start_page();
   return true;
 }
@@ -168,7 +170,8 @@ bool MainWindow::load_record(const QString& path) {
 }
 
 Project MainWindow::project() const {
-  return {document_.scenario(), plans_->pinned(), runs_->corpus().text().toStdString(), record_.toStdString()};
+  return {document_.scenario(), plans_->pinned(), runs_->corpus().text().toStdString(), record_.toStdString(),
+          view_state()};
 }
 
 Project MainWindow::kept_project(const std::string& path) {

@@ -23,7 +23,9 @@ constexpr const char* kKeys = R"(<table cellspacing="6">
 <tr><td>Backspace, Shift+Backspace</td><td>back to what was seen before a jump, and forth</td></tr>
 <tr><td>M, Shift+M</td><td>mark the selection or the pointer's place, no marks</td></tr>
 <tr><td>, and .</td><td>the mark before, the next</td></tr>
-<tr><td>drag</td><td>select a stretch for its breakdown; with Shift or the middle button pan</td></tr>
+<tr><td>drag</td><td>select a stretch of the rows dragged over, on the ruler of all; with Shift or the middle button pan</td></tr>
+<tr><td>right button</td><td>pin a row on top, show it alone, save the selection</td></tr>
+<tr><td>in the flame view: click, ↑ ↓ ← →</td><td>zoom in, up, down, to the bar beside</td></tr>
 <tr><td>wheel, Ctrl+wheel, Shift+wheel</td><td>scroll, zoom at the pointer, pan</td></tr>
 <tr><td colspan="2"><b>Memory</b></td></tr>
 <tr><td>← →</td><td>the stage or rank before, after</td></tr>
@@ -77,7 +79,7 @@ void MainWindow::make_menus() {
   edit->addActions({undo, redo});
   edit->addSeparator();
   edit->addAction("&Copy as a command", QKeySequence("Ctrl+Shift+C"), this, [this] { copy_command(); });
-  edit->addAction("Copy the &picture of the view", this, [this] { copy_picture(); });
+  edit->addAction("Copy the &picture of the view", QKeySequence("Ctrl+Shift+P"), this, [this] { copy_picture(); });
 
   QMenu* plan = menuBar()->addMenu("&Plan");
   plan->addAction("&Search the best plan", QKeySequence("Ctrl+F"), this, [this] {
@@ -96,6 +98,8 @@ void MainWindow::make_menus() {
     view->addAction(title, QKeySequence(QString("Ctrl+%1").arg(i + 1)), this,
                     [this, i] { show_view(static_cast<View>(i)); });
   }
+  view->addSeparator();
+  view->addAction("Two plans", QKeySequence("Ctrl+9"), this, [this] { show_two_plans(); });
   view->addSeparator();
   view->addActions({start_dock_->toggleViewAction(), plan_controls_dock_->toggleViewAction(),
                     run_dock_->toggleViewAction(), validation_dock_->toggleViewAction()});

@@ -14,6 +14,7 @@
 #include "gui/model/project.h"
 #include "gui/window/kept_layout.h"
 #include "gui/window/row_scroll.h"
+#include "gui/window/temporary_folder.h"
 #include "simulator/placement/placed_cluster.h"
 
 namespace trivium::gui {
@@ -54,7 +55,9 @@ MainWindow::MainWindow(QWidget* parent)
       links_(new LinksView(document_)),
       explain_(new ExplainView(document_)),
       what_if_(new WhatIfView(document_)),
+      compare_pages_(new QTabWidget),
       compare_(new CompareView),
+      two_plans_(new TwoPlansView(document_)),
       start_(new StartPanel(document_)),
       plan_controls_(new PlanControlsPanel(document_)),
       runs_(new RunPanel(document_)),
@@ -69,8 +72,13 @@ MainWindow::MainWindow(QWidget* parent)
   set_up_command();
   const std::pair<const char*, QWidget*> views[] = {
       {"Cluster", cluster_}, {"Plans", plans_},     {"Timeline", timeline_}, {"Memory", memory_},
-      {"Links", links_},     {"Explain", explain_}, {"What if", what_if_},   {"Compare", compare_}};
+      {"Links", links_},     {"Explain", explain_}, {"What if", what_if_},   {"Compare", compare_pages_}};
   static_assert(std::size(views) == kViews);
+  compare_pages_->addTab(compare_, "A run and its prediction");
+  compare_pages_->addTab(two_plans_, "Two plans");
+  compare_pages_->setDocumentMode(true);
+  compare_pages_->setAccessibleName("What is compared");
+  compare_pages_->setFocusProxy(compare_);
   for (const auto& [title, widget] : views) tabs_->addTab(widget, title);  // without mnemonics: Alt is for the menus
   tabs_->setObjectName("views");
   tabs_->setAccessibleName("Views");
@@ -94,6 +102,7 @@ MainWindow::MainWindow(QWidget* parent)
   autosave_timer_.setSingleShot(true);
   connect(&autosave_timer_, &QTimer::timeout, this, [this] { autosave(); });
   restore_layout(*this);
+  clear_left_folders();
   fill_recent();
 }
 
@@ -164,8 +173,18 @@ void MainWindow::connect_views() {
     refresh_timeline();  // the plan's again
   });
   connect(compare_, &CompareView::failed, this, [this](const QString& why) { say(why); });
-  plans_->on_pins = [this] { note_change(); };
-  plans_->on_answer = [this] { headline_->refresh(); };
+  plans_->on_pins = [this] {
+    note_change();
+    two_plans_->refresh();
+  };
+  plans_->on_answer = [this] {
+    headline_->refresh();
+    two_plans_->refresh();
+  };
+  two_plans_->choices = [this] { return plans_->choices(); };
+  connect(compare_pages_, &QTabWidget::currentChanged, this,
+          [this] { compare_pages_->setFocusProxy(compare_pages_->currentWidget()); });
+  connect(timeline_, &TimelineView::shown, this, [this] { show_state_of_timeline(); });
   headline_->answer_words = [this] { return plans_->answer_words(); };
   runs_->on_start = [this] { run_work_ = document_.work(); };
   runs_->on_record = [this](const QString& record) {
@@ -180,6 +199,10 @@ void MainWindow::connect_views() {
     const QString path = ask_file("Export the ops", "Tables (*.csv)");
     if (!path.isEmpty()) export_ops(path);
   };
+  connect(timeline_, &TimelineView::save_wanted, this, [this] {
+    const QString path = ask_file("Save the selected spans", "Tables (*.csv)");
+    if (!path.isEmpty()) export_selection(path);
+  });
   validation_->on_load = [this] { ask_record(); };
   validation_->on_export = [this] {
     const QString path = ask_file("Export the validation", "Tables (*.csv);;JSON (*.json)");
@@ -240,6 +263,11 @@ void MainWindow::show_view(View view) {
   widget_of(view).setFocus();
 }
 
+void MainWindow::show_two_plans() {
+  compare_pages_->setCurrentWidget(two_plans_);
+  show_view(kCompare);
+}
+
 MainWindow::View MainWindow::view() const { return static_cast<View>(tabs_->currentIndex()); }
 
 QWidget& MainWindow::widget_of(View view) { return *tabs_->widget(view); }
@@ -250,6 +278,7 @@ bool MainWindow::view_is_ready() const {
   if (view() == kExplain) return explain_->is_current();
   if (view() == kLinks) return links_->is_current();
   if (view() == kWhatIf) return !what_if_->is_asking();
+  if (view() == kCompare && two_plans_->isVisible()) return !two_plans_->is_busy();
   if (view() == kCompare) return !compare_->is_busy() && !validation_->is_busy();
   if (view() == kTimeline) return (!trace_.isEmpty() || drawn_ == document_.evaluation()) && !timeline_->is_busy();
   return true;

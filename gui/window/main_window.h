@@ -19,6 +19,7 @@
 #include "gui/views/links_view.h"
 #include "gui/views/memory_view.h"
 #include "gui/views/plans_view.h"
+#include "gui/views/two_plans_view.h"
 #include "gui/views/what_if_view.h"
 #include "gui/window/headline.h"
 #include "gui/window/plan_controls_panel.h"
@@ -50,6 +51,7 @@ class MainWindow : public QMainWindow {
   LinksView& links() { return *links_; }
   WhatIfView& what_if() { return *what_if_; }
   CompareView& compare() { return *compare_; }
+  TwoPlansView& two_plans() { return *two_plans_; }
   RunPanel& runs() { return *runs_; }
   ValidationPanel& validation() { return *validation_; }
   StartPanel& start_panel() { return *start_; }
@@ -61,6 +63,10 @@ class MainWindow : public QMainWindow {
   QLineEdit& command() { return *command_; }
 
   void show_view(View view);
+  /// Compare with two plans beside each other.
+  void show_two_plans();
+  /// How the views stand, as projects keep it.
+  ViewState view_state() const;
   View view() const;
   QWidget& widget_of(View view);
   /// Whether the view shown has nothing left to compute.
@@ -98,6 +104,8 @@ class MainWindow : public QMainWindow {
   bool export_plan(const QString& path);
   /// The ops of what is selected in the timeline.
   bool export_ops(const QString& path);
+  /// The spans of what is selected in the timeline, one by one.
+  bool export_selection(const QString& path);
   bool export_trace(const QString& path);
   /// Written at once where Explain has computed all of it, else when that is done: the banner says so.
   bool export_report(const QString& path);
@@ -119,6 +127,8 @@ class MainWindow : public QMainWindow {
   struct Work;
   Work work_at_hand() const;
   void show_work(const Work& work);
+  void show_state(const ViewState& state);
+  void show_state_of_timeline();
   /// Whether the work here may go: asks where changes are not saved.
   bool may_leave(const QString& what_next);
   /// Whether a run that goes on may end: asks.
@@ -180,7 +190,9 @@ class MainWindow : public QMainWindow {
   LinksView* links_;
   ExplainView* explain_;
   WhatIfView* what_if_;
+  QTabWidget* compare_pages_;
   CompareView* compare_;
+  TwoPlansView* two_plans_;
   StartPanel* start_;
   PlanControlsPanel* plan_controls_;
   RunPanel* runs_;
@@ -211,8 +223,9 @@ class MainWindow : public QMainWindow {
   QString trace_;                                // the file that the timeline shows until the plan changes
   bool changed_ = false;                         // since it was saved
   bool autosave_is_ours_ = false;
-  std::uint64_t run_work_ = 0;            // the work whose run goes on
-  std::vector<QDockWidget*> docks_away_;  // while the start page is shown
+  std::optional<ViewState> state_to_come_;  // of the timeline, once it is laid out
+  std::uint64_t run_work_ = 0;              // the work whose run goes on
+  std::vector<QDockWidget*> docks_away_;    // while the start page is shown
 };
 
 }  // namespace trivium::gui

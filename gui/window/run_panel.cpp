@@ -12,6 +12,10 @@
 #include "base/files.h"
 #include "base/readable.h"
 #include "gui/look/theme.h"
+#include "gui/model/display_name.h"
+#include "gui/model/sample_text.h"
+#include "gui/window/temporary_folder.h"
+#include "program/plan/job_json.h"
 
 namespace trivium::gui {
 namespace {
@@ -21,6 +25,7 @@ constexpr int kLeastHeight = 80;  // pixels of a curve, so that a small screen h
 constexpr int kMostSteps = 1'000'000;
 constexpr int kMostLogLines = 2000;
 constexpr int kInterrupted = 130;
+constexpr std::size_t kSampleBytes = std::size_t{256} << 10;
 constexpr const char* kChooseText = "Choose a text to train on first.";
 
 QString text(const std::string& s) { return QString::fromStdString(s); }
@@ -45,6 +50,7 @@ QString RunPanel::trivium_program() {
 RunPanel::RunPanel(Document& document, QWidget* parent)
     : QWidget(parent),
       document_(document),
+      folder_(temporary_folder_template()),
       corpus_(new QLineEdit),
       checkpoint_(new QLineEdit),
       steps_(new QSpinBox),
@@ -52,13 +58,20 @@ RunPanel::RunPanel(Document& document, QWidget* parent)
       resume_(new QPushButton("Resume")),
       stop_(new QPushButton("Stop")),
       choose_(new QPushButton("…")),
+      sample_(new QPushButton("Sample")),
       state_(new QLabel("Runs the plan on this machine's cores; the plan's cluster must be this machine.")),
+      whose_(new QLabel),
       loss_(new LineChart("Loss by step")),
       speed_(new LineChart("Throughput by step")),
       log_(new QPlainTextEdit) {
   corpus_->setAccessibleName("Text to train on");
   corpus_->setPlaceholderText("Text or token file to train on");
   choose_->setAccessibleName("Choose the text");
+  sample_->setAccessibleName("Train on a sample text");
+  sample_->setToolTip("A text that Trivium makes: sums in words, 256 KiB. Enough to see that a run works and how fast");
+  whose_->setAccessibleName("Whose curves these are");
+  whose_->setWordWrap(true);
+  whose_->hide();
   checkpoint_->setAccessibleName("Folder of checkpoints");
   checkpoint_->setPlaceholderText("Checkpoints: none");
   checkpoint_->setToolTip("Folder that checkpoints are kept in; none: none are kept");
@@ -81,6 +94,7 @@ RunPanel::RunPanel(Document& document, QWidget* parent)
   auto* row = new QHBoxLayout;
   row->addWidget(corpus_, 2);
   row->addWidget(choose_);
+  row->addWidget(sample_);
   row->addWidget(steps_);
   row->addWidget(checkpoint_, 2);
   row->addWidget(start_);
@@ -95,7 +109,13 @@ RunPanel::RunPanel(Document& document, QWidget* parent)
   charts->addWidget(log_);
   auto* layout = new QVBoxLayout(this);
   layout->addLayout(row);
+  layout->addWidget(whose_);
   layout->addWidget(charts, 1);
+  connect(sample_, &QPushButton::clicked, this, [this] { choose_sample(); });
+  connect(&document_, &Document::scenario_changed, this, [this] { show_whose(); });
+  connect(&document_, &Document::evaluated, this, [this] {
+    if (!losses_.empty()) draw_steps();
+  });
   connect(start_, &QPushButton::clicked, this, [this] { start(); });
   connect(resume_, &QPushButton::clicked, this, [this] { resume(); });
   connect(stop_, &QPushButton::clicked, this, [this] { stop(); });
@@ -153,6 +173,36 @@ void RunPanel::ask_for_checkpoints() {
 
 void RunPanel::start() { begin(false); }
 
+void RunPanel::choose_sample() {
+  const std::string path = (base::user_data() / "sample.txt").string();
+  try {
+    base::write_file_atomically(path, sample_text(kSampleBytes));
+    corpus_->setText(text(path));
+    state_->setText("The sample text is chosen: sums in words.");
+  } catch (const base::Failure& failure) {
+    state_->setText(text(failure.error().message));
+  }
+}
+
+bool RunPanel::shows_the_documents_plan() const {
+  const program::Job& now = document_.scenario().file.job;
+  return drawn_ && drawn_->model == now.model && program::to_json(drawn_->training) == program::to_json(now.training) &&
+         program::to_json(drawn_->plan) == program::to_json(now.plan);
+}
+
+// Curves stay where the plan changes: whose they are is said, and that it is no longer the one on the left.
+void RunPanel::show_whose() {
+  whose_->setVisible(drawn_.has_value());
+  if (!drawn_) return;
+  QString words = drawn_name_.isEmpty() ? QString() : drawn_name_ + ": ";
+  words += QString("%1, %2").arg(text(drawn_->model.name), text(display_name(program::summary(drawn_->plan))));
+  words = words.toHtmlEscaped();
+  if (!shows_the_documents_plan()) {
+    words += QString(" – <span style='color:%1'>not the plan on the left</span>").arg(alarm_colour().name());
+  }
+  whose_->setText("Curves of " + words);
+}
+
 void RunPanel::resume() {
   if (!keeps_checkpoints_) {
     state_->setText("The program trivium beside this one keeps no checkpoints.");
@@ -190,6 +240,9 @@ void RunPanel::begin(bool resumed) {
   const QString folder = checkpoint_->text().trimmed();
   if (keeps_checkpoints_ && !folder.isEmpty()) arguments << "--checkpoint" << folder;
   if (resumed) arguments << "--resume";
+  drawn_ = document_.scenario().file.job;
+  drawn_name_.clear();
+  show_whose();
   if (on_start) on_start();
   launch(arguments);
 }
@@ -267,6 +320,9 @@ void RunPanel::show_record(const program::RunRecord& record, const QString& name
   for (const program::StepRecord& step : record.steps) {
     add_step(static_cast<double>(step.step), step.loss, step.tokens_per_s);
   }
+  drawn_ = record.job;
+  drawn_name_ = name;
+  show_whose();
   state_->setText(QString("%1: %2 steps, loss from %3 to %4")
                       .arg(name)
                       .arg(seen_steps_)
@@ -296,7 +352,8 @@ void RunPanel::draw_steps() {
                    {0, 1, "loss", [](double value) { return QString::number(value, 'f', 2); }}, 0, false);
   std::vector<Line> lines{{"tokens/s", series_colour(2), speeds_, false}};
   const auto& evaluation = document_.evaluation();
-  if (!speeds_.empty() && evaluation && evaluation->runs() && evaluation->figures.tokens_per_s > 0) {
+  const bool same = document_.is_current() && shows_the_documents_plan();
+  if (!speeds_.empty() && same && evaluation->runs() && evaluation->figures.tokens_per_s > 0) {
     const double predicted = evaluation->figures.tokens_per_s;
     lines.push_back({"predicted for the plan",
                      quiet_colour(palette()),

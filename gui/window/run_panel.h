@@ -10,6 +10,7 @@
 #include <QTemporaryDir>
 #include <QWidget>
 #include <functional>
+#include <optional>
 
 #include "gui/document.h"
 #include "gui/plot/line_chart.h"
@@ -28,6 +29,10 @@ class RunPanel : public QWidget {
   QLabel& state() { return *state_; }
   LineChart& loss() { return *loss_; }
   LineChart& speed() { return *speed_; }
+  /// Which plan the curves are of, and whether it is another than the document's.
+  const QLabel& whose() const { return *whose_; }
+  /// Writes a text to train on beside the unsaved work and chooses it.
+  QPushButton& sample() { return *sample_; }
   static constexpr std::size_t kMostPoints = 8192;  ///< that a curve has
   QString record_path() const { return record_; }
   /// Whether a file goes when this panel does: records of runs that nobody kept.
@@ -73,6 +78,9 @@ class RunPanel : public QWidget {
   void launch(const QStringList& arguments);
   void read_steps();
   void forget_steps();
+  void choose_sample();
+  void show_whose();
+  bool shows_the_documents_plan() const;
   void add_step(double step, double loss, double tokens_per_s);
   void draw_steps();
   void finish(int code, bool crashed);
@@ -85,14 +93,16 @@ class RunPanel : public QWidget {
   bool keeps_checkpoints_ = false;
   QLineEdit *corpus_, *checkpoint_;
   QSpinBox* steps_;
-  QPushButton *start_, *resume_, *stop_, *choose_;
-  QLabel* state_;
+  QPushButton *start_, *resume_, *stop_, *choose_, *sample_;
+  QLabel *state_, *whose_;
   LineChart *loss_, *speed_;
   QPlainTextEdit* log_;
   std::vector<QPointF> losses_, speeds_;  // of all steps, or of some that lie among them
   qint64 seen_steps_ = 0;
   QString record_;
-  bool measures_ = false;  // what goes on is a measurement of this machine
+  std::optional<program::Job> drawn_;  // that the curves are of
+  QString drawn_name_;                 // of its record; empty: of the run here
+  bool measures_ = false;              // what goes on is a measurement of this machine
   int runs_ = 0;
 };
 

@@ -117,7 +117,7 @@ class Relaxer {
     auto best = any_plan(other);
     if (!best) return false;
     const std::string value = field.empty() ? "" : fmt::format(": {}={}", field, text_of(best->plan, field));
-    found_.push_back({words + value, std::move(*best)});
+    enter(words + value, other, std::move(*best));
     return true;
   }
 
@@ -219,8 +219,15 @@ class Relaxer {
       (fewer ? high : low) = middle;
       if (fewer) fits = std::move(fewer);
     }
-    auto best = simulated(on_nodes(request_, high), *fits);
-    if (best) found_.push_back({fmt::format("on {} nodes", high), std::move(*best)});
+    const SearchRequest larger = on_nodes(request_, high);
+    auto best = simulated(larger, *fits);
+    if (best) enter(fmt::format("on {} nodes", high), larger, std::move(*best));
+  }
+
+  void enter(const std::string& words, const SearchRequest& request, Candidate best) {
+    program::Job job = request.job;
+    job.plan = best.plan;
+    found_.push_back({words, std::move(best), std::move(job), request.cluster});
   }
 
   const SearchRequest& request_;

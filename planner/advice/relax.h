@@ -12,6 +12,8 @@ namespace trivium::planner {
 struct Relaxation {
   std::string words;  ///< "without --recompute none: recompute=full", "on 12 nodes"
   Candidate best;
+  program::Job job;  ///< that it is a plan for
+  hardware::Cluster cluster;
 };
 
 /// Tries, one at a time: each given bound and each fixed field left open, values outside the space (another precision,

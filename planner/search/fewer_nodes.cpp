@@ -78,6 +78,7 @@ SearchResult search_with_idle_nodes(const SearchRequest& request, int threads, c
     SearchRequest part = all;
     if (count < nodes) part.ranks = count * devices;
     if (known != nullptr) {
+      part.on_bound = nullptr;
       part.others = 0;
       part.limit_ps = limit_behind(known->best, request);
     }

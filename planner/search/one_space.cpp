@@ -139,6 +139,15 @@ class Searcher {
     request_.on_ranking(told);
   }
 
+  // What is open begins with the lowest bound of all that is left; a plan that is known may lie below it.
+  void tell_bound() {
+    if (!request_.on_bound || request_.played_as) return;
+    std::int64_t bound_ps = open_.top().bound_ps;
+    if (!ranking_.empty()) bound_ps = std::min(bound_ps, ranking_.front().iteration_ps);
+    if (bound_ps <= std::exchange(told_bound_ps_, std::max(told_bound_ps_, bound_ps))) return;
+    request_.on_bound(static_cast<double>(bound_ps) * kSecondsPerPs);
+  }
+
   double best_s() const {
     return ranking_.empty() ? 0 : static_cast<double>(ranking_.front().iteration_ps) * kSecondsPerPs;
   }
@@ -154,6 +163,7 @@ class Searcher {
   bool settle() {
     while (!stop_.stop_requested()) {
       if (open_.empty() || open_.top().bound_ps > limit()) return true;
+      tell_bound();
       const Next what = next_of(open_.top());
       const std::vector<Node> nodes = next(what);
       if (nodes.empty()) continue;
@@ -404,6 +414,7 @@ class Searcher {
   std::priority_queue<Node, std::vector<Node>, Later> open_;
   std::vector<Entry> ranking_;                 // best first
   std::pair<std::size_t, std::int64_t> told_;  // of it, when it was last told: entries, and the sum of their times
+  std::int64_t told_bound_ps_ = 0;
 };
 
 }  // namespace

@@ -59,6 +59,9 @@ struct SearchRequest {
   /// Called from the searching thread whenever the best plans so far change: plans and their iterations (s), the
   /// fastest first. Of a search over several spaces each calls for itself.
   std::function<void(const std::vector<std::pair<program::Plan, double>>&)> on_ranking{};
+  /// Called from the searching thread whenever it rises: no plan of the space on all nodes, or on as many as are looked
+  /// at first, takes less (s). Searches over several spaces, of unlike nodes, do not tell it.
+  std::function<void(double)> on_bound{};
 };
 
 /// The request for plans of one trainer alone. Precondition: the job's stack is the trainer's, or fixed. Errors:

@@ -43,7 +43,7 @@ Space::Space(const SearchRequest& request) : request_(request), given_(request.j
       program::traits_of(given_.schedule).splits_backward) {
     throw base::Failure(base::ErrorKind::kUsage,
                         "searches have no split backward with ZeRO 2 or 3: fix one of schedule and zero_stage; "
-                        "trivium simulate plays both");
+                        "trivium simulate simulates both");
   }
   // A constraint on a group is split over the levels that decide its members.
   bounds_.resize(kLevels);

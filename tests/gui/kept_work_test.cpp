@@ -189,7 +189,7 @@ TEST(KeptLayout, ComesBackToTheSplitterOfItsName) {
     window.validate();
     window.show_runs();
   });
-  EXPECT_EQ(first.size(), 10U);
+  EXPECT_EQ(first.size(), 12U);
   for (int i = 0; i < 3; ++i) {  // docks that were opened change the order in which splitters are found
     start([&](MainWindow& window) {
       EXPECT_EQ(splitters(window), first) << i;

@@ -81,6 +81,25 @@ TEST_F(OwnHardware, LinksAreFittedToWhatIsPasted) {
   dialog.reject();
 }
 
+// What nccl-tests print on 8 H100s: 439 GB/s on the bus at 1 GiB, 30 us for a kilobyte.
+TEST_F(OwnHardware, LinksAreFittedToPastedOutputOfNcclTests) {
+  begin(staged_scenario());
+  NodeDialog& dialog = ask();
+  const QString before = dialog.field("/intra/bandwidth").text();
+  QFile measured(QString(TRIVIUM_SOURCE_DIR) + "/tests/data/nccl_all_reduce.txt");
+  ASSERT_TRUE(measured.open(QIODevice::ReadOnly));
+  retype(dialog.name(), "my-measured-node");
+  dialog.pasted().setPlainText(QString::fromUtf8(measured.readAll()));
+  EXPECT_FALSE(dialog.said().text().isEmpty());
+  ASSERT_TRUE(dialog.keep().isEnabled()) << plain(dialog.said().text());
+  const hardware::Node& node = dialog.node();
+  ASSERT_TRUE(node.allreduce_bus.contains(8));
+  EXPECT_NEAR(node.allreduce_bus.at(8).value() / 438e9, 1, 0.03);
+  dialog.keep().click();
+  EXPECT_EQ(window_.document().scenario().cluster.name, "my-measured-node:1");
+  EXPECT_NEAR(window_.document().scenario().cluster.groups[0].node.allreduce_bus.at(8).value() / 438e9, 1, 0.03);
+}
+
 TEST_F(OwnHardware, NamesOfShippedKindsAreRefused) {
   begin(staged_scenario());
   NodeDialog& dialog = ask();

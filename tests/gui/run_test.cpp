@@ -50,6 +50,32 @@ TEST_F(Window, RunsThePlanAndSetsTheRunBesideThePrediction) {
   EXPECT_FALSE(window_.export_validation(file("v.txt")));
 }
 
+TEST_F(Window, TrainsOnASampleTextAndSaysOfWhichPlanTheCurvesAre) {
+  begin(runnable());
+  RunPanel& runs = window_.runs();
+  window_.show_runs();
+  EXPECT_FALSE(runs.whose().isVisible());
+  runs.sample().click();
+  EXPECT_TRUE(QFileInfo(runs.corpus().text()).size() > 200'000);
+  runs.steps().setValue(4);
+  runs.start();
+  ASSERT_TRUE(QTest::qWaitFor([&] { return !runs.is_running(); }, kPatienceMs));
+  EXPECT_THAT(plain(runs.state().text()), HasSubstr("4 steps recorded"));
+  ASSERT_TRUE(settles());
+  EXPECT_THAT(plain(runs.whose().text()), HasSubstr("gpt-tiny"));
+  EXPECT_THAT(plain(runs.whose().text()), testing::Not(HasSubstr("not the plan")));
+  ASSERT_TRUE(QTest::qWaitFor([&] { return runs.speed().lines().size() == 2; }, kPatienceMs));  // and the predicted
+  Scenario other = window_.document().scenario();
+  other.file.job.training.global_batch *= 2;
+  window_.document().edit(other, "another batch");
+  EXPECT_TRUE(runs.whose().isVisible());
+  EXPECT_THAT(plain(runs.whose().text()), HasSubstr("not the plan on the left"));
+  ASSERT_TRUE(settles());
+  EXPECT_EQ(runs.speed().lines().size(), 1U);  // what is predicted now is of another plan
+  window_.document().history().undo();
+  EXPECT_THAT(plain(runs.whose().text()), testing::Not(HasSubstr("not the plan")));
+}
+
 TEST_F(Window, ShowsTheStepsOfARecordThatIsLoaded) {
   begin(runnable());
   write("text.txt", some_text());

@@ -63,20 +63,28 @@ TEST_F(Shown, APictureOfTheTimelineHasEveryRow) {
   ASSERT_TRUE(window_.export_picture(file("whole.svg")));
 }
 
-TEST_F(Shown, WhatASearchFindsIsListed) {
+TEST_F(Shown, AllThatASearchFindsIsListed) {
   begin(staged_scenario());
   window_.show_view(MainWindow::kTimeline);
   ASSERT_TRUE(QTest::qWaitFor([&] { return window_.view_is_ready(); }, kPatienceMs));
   TimelineView& view = window_.timeline();
   view.search_field().setText("matmul");
   ASSERT_TRUE(QTest::qWaitFor([&] { return view.matches() > 0; }, kPatienceMs));
-  Q_EMIT view.hits().aboutToShow();
-  const QList<QAction*> hits = view.hits().actions();
-  ASSERT_GT(hits.size(), 10);
-  EXPECT_THAT(plain(hits[0]->text()), HasSubstr("matmul · rank 0"));
-  EXPECT_THAT(plain(hits.back()->text()), HasSubstr("more"));
-  hits[3]->trigger();
+  ASSERT_GT(view.matches(), 40U);
+  view.list_button().click();
+  HitModel& hits = view.hits().model();
+  ASSERT_EQ(static_cast<std::size_t>(hits.rowCount()), view.matches());
+  EXPECT_THAT(plain(hits.index(0, 0).data().toString()), HasSubstr("matmul"));
+  EXPECT_THAT(plain(hits.index(0, 1).data().toString()), HasSubstr("rank 0"));
+  const SpanStore& store = *view.canvas().timelines().at(0).spans;
+  for (int row = 1; row < hits.rowCount(); ++row) {
+    ASSERT_LE(store.start_of(hits.hit(row - 1).span), store.start_of(hits.hit(row).span));
+  }
+  const int last = hits.rowCount() - 1;  // far beyond the first that fit on a screen
+  view.hits().table().setCurrentIndex(hits.index(last, 0));
   ASSERT_TRUE(view.canvas().selected());
+  EXPECT_EQ(view.canvas().selected()->span, hits.hit(last).span);
+  view.hits().close();
 }
 
 TEST_F(Shown, FiguresOfAPlanThatDoesNotFitStandBack) {

@@ -61,10 +61,10 @@ TEST_F(Window, ShowsMemoryByRankAndOverTimeOfTheChosenOne) {
   EXPECT_EQ(plain(memory.bars().bars().back().label), "rank 7");
   memory.rank().setValue(5);
   EXPECT_EQ(memory.bars().selected(), 5);
-  EXPECT_THAT(plain(memory.curve().lines().at(0).name), HasSubstr("rank 5: stage 2, replica 0, tensor rank 1"));
+  EXPECT_THAT(plain(memory.held().text()), HasSubstr("rank 5: stage 2, replica 0, tensor rank 1"));
   QTest::keyClick(&memory.bars(), Qt::Key_Right);
   EXPECT_EQ(memory.rank().value(), 6);
-  EXPECT_THAT(plain(memory.curve().lines().at(0).name), HasSubstr("rank 6: stage 3"));
+  EXPECT_THAT(plain(memory.held().text()), HasSubstr("rank 6: stage 3"));
   ASSERT_TRUE(window_.export_table(file("ranks.csv")));
   std::ifstream table(file("ranks.csv").toStdString());
   std::string header;

@@ -349,7 +349,7 @@ TEST_F(Window, ExportsPicturesTablesTracesAndAReport) {
   ASSERT_TRUE(report.open(QIODevice::ReadOnly));
   const QByteArray page = report.readAll();
   EXPECT_TRUE(page.contains("data:image/png;base64,"));
-  EXPECT_TRUE(page.contains("How sure"));
+  EXPECT_TRUE(page.contains("Random variation"));
   const Insight reasons = insight(*window_.document().evaluation(), {});  // though nobody opened Explain
   ASSERT_FALSE(reasons.sentences.empty());
   EXPECT_TRUE(page.contains(QString::fromStdString(reasons.sentences[0]).toHtmlEscaped().toUtf8()));

@@ -4,12 +4,12 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
 #include <iterator>
 #include <memory>
 
 #include "base/patience.h"
 #include "base/seconds.h"
+#include "gui/timeline/spans/name_parts.h"
 #include "gui/timeline/spans/program_spans.h"
 #include "simulator/cost/gemm.h"
 
@@ -17,47 +17,6 @@ namespace trivium::gui {
 namespace {
 
 using base::kSecondsPerPs;
-
-bool is_number(std::string_view word) {
-  return !word.empty() && std::all_of(word.begin(), word.end(), [](unsigned char c) { return std::isdigit(c) != 0; });
-}
-
-/// "forward mb3" to "forward".
-std::string without_micro_batch(const std::string& title) {
-  const std::size_t at = title.rfind(" mb");
-  return at != std::string::npos && is_number(std::string_view(title).substr(at + 3)) ? title.substr(0, at) : title;
-}
-
-/// "layer 2 matmul" to "matmul".
-std::string without_layer(const std::string& detail) {
-  constexpr std::string_view kLayer = "layer ";
-  if (!detail.starts_with(kLayer)) return detail;
-  const std::size_t end = std::min(detail.find(' ', kLayer.size()), detail.size());
-  if (!is_number(std::string_view(detail).substr(kLayer.size(), end - kLayer.size()))) return detail;
-  return end == detail.size() ? std::string() : detail.substr(end + 1);
-}
-
-/// Of every string the number of the first that is the same without its own number.
-std::vector<std::uint32_t> alike(const std::vector<std::string>& texts, std::string (*cut)(const std::string&)) {
-  std::unordered_map<std::string, std::uint32_t> first;
-  std::vector<std::uint32_t> numbers;
-  numbers.reserve(texts.size());
-  for (const std::string& text : texts)
-    numbers.push_back(first.try_emplace(cut(text), static_cast<std::uint32_t>(numbers.size())).first->second);
-  return numbers;
-}
-
-std::vector<std::uint32_t> tracks_of(const SpanStore& store, const Stretch& stretch) {
-  std::vector<std::uint32_t> tracks;
-  const std::int32_t first = stretch.row.value_or(0);
-  const std::int32_t last = stretch.row ? store.rows()[static_cast<std::size_t>(*stretch.row)].end
-                                        : static_cast<std::int32_t>(store.rows().size());
-  for (std::int32_t r = first; r < last; ++r) {
-    const Row& row = store.rows()[static_cast<std::size_t>(r)];
-    for (std::uint32_t t = 0; t < row.tracks; ++t) tracks.push_back(row.first_track + t);
-  }
-  return tracks;
-}
 
 bool is_earlier(const SpanStore& store, std::uint32_t a, std::uint32_t b) {
   return store.start_of(a) != store.start_of(b) ? store.start_of(a) < store.start_of(b) : a < b;
@@ -85,6 +44,21 @@ WorkOf work_of(const NamedTimeline& timeline) {
     const bool placed = one.rank >= 0 && one.rank < timeline.cluster->devices();
     return op != nullptr && placed ? work_on(*op, timeline.cluster->node_of_device(one.rank).device) : OpWork{};
   };
+}
+
+std::vector<std::uint32_t> tracks_of(const SpanStore& store, const Stretch& stretch) {
+  std::vector<std::uint32_t> tracks;
+  const auto add = [&](std::int32_t first, std::int32_t last) {
+    for (std::int32_t r = first; r < last; ++r) {
+      const Row& row = store.rows()[static_cast<std::size_t>(r)];
+      for (std::uint32_t t = 0; t < row.tracks; ++t) tracks.push_back(row.first_track + t);
+    }
+  };
+  std::vector<std::int32_t> rows = stretch.rows;
+  if (stretch.row) rows.push_back(*stretch.row);
+  for (const std::int32_t row : rows) add(row, store.rows()[static_cast<std::size_t>(row)].end);
+  if (rows.empty()) add(0, static_cast<std::int32_t>(store.rows().size()));
+  return tracks;
 }
 
 OpNames::OpNames(const SpanStore& store)

@@ -14,12 +14,16 @@
 
 namespace trivium::gui {
 
-/// A stretch of time over the rows below `row`, that row included; none: over all rows.
+/// A stretch of time over the rows below `row`, that row included, or over several that lie apart; none: over all.
 struct Stretch {
   std::int64_t begin_ps = 0, end_ps = 0;
   std::optional<std::int32_t> row;
+  std::vector<std::int32_t> rows{};  ///< instead of `row`: none of them below another
   bool operator==(const Stretch&) const = default;
 };
+
+/// Tracks of its rows, each once.
+std::vector<std::uint32_t> tracks_of(const SpanStore& store, const Stretch& stretch);
 
 /// What the op of an event calculates, and the least time that its device's peak and memory bandwidth allow: the
 /// roofline. Zero where neither is known, as of communication.

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "gui/timeline/spans/search.h"
+
 namespace trivium::gui {
 namespace {
 
@@ -21,6 +23,8 @@ void RowLayout::set_stores(std::vector<std::shared_ptr<const SpanStore>> stores)
   if (!same) {
     folded_.clear();
     only_.reset();
+    filter_.clear();
+    if (listed_) listed_.emplace();
     place();
     if (placed_.size() > kManyRows) set_all_folded(RowKind::kDevice, true);
     if (placed_.size() > kManyRows) set_all_folded(RowKind::kNode, true);
@@ -59,7 +63,40 @@ void RowLayout::set_only(std::optional<RowId> row) {
   place();
 }
 
+void RowLayout::set_filter(const std::string& words) {
+  filter_ = words;
+  place();
+}
+
+void RowLayout::set_listed(std::optional<std::vector<RowId>> rows) {
+  listed_ = std::move(rows);
+  place();
+}
+
+// A row is shown where it is meant, or stands above or below one that is.
+void RowLayout::find_filtered() {
+  found_.clear();
+  const NameFilter filter(filter_);
+  if (filter.is_empty()) return;
+  for (const auto& store : stores_) {
+    const auto& rows = store->rows();
+    std::vector<char> meant(rows.size(), 0);
+    std::vector<std::string> names(rows.size());
+    for (std::size_t r = 0; r < rows.size(); ++r) {  // those above come first
+      const std::int32_t parent = rows[r].parent;
+      names[r] = parent == kNoRow ? rows[r].name : names[static_cast<std::size_t>(parent)] + " " + rows[r].name;
+      meant[r] = filter.is_met_by(names[r]) ? 1 : 0;
+    }
+    for (std::size_t r = rows.size(); r-- > 0;) {
+      const std::int32_t parent = rows[r].parent;
+      if (meant[r] != 0 && parent != kNoRow) meant[static_cast<std::size_t>(parent)] = 1;
+    }
+    found_.push_back(std::move(meant));
+  }
+}
+
 bool RowLayout::is_left_out(int timeline, std::int32_t row) const {
+  if (!found_.empty() && found_[static_cast<std::size_t>(timeline)][static_cast<std::size_t>(row)] == 0) return true;
   if (!only_) return false;
   const auto& rows = stores_[static_cast<std::size_t>(only_->timeline)]->rows();
   return timeline != only_->timeline || row < only_->row || row >= rows[static_cast<std::size_t>(only_->row)].end;
@@ -67,6 +104,7 @@ bool RowLayout::is_left_out(int timeline, std::int32_t row) const {
 
 void RowLayout::reveal(RowId id) {
   if (is_left_out(id.timeline, id.row)) only_.reset();
+  if (is_left_out(id.timeline, id.row)) filter_.clear();
   const auto& rows = stores_[static_cast<std::size_t>(id.timeline)]->rows();
   for (std::int32_t r = rows[static_cast<std::size_t>(id.row)].parent; r != kNoRow;
        r = rows[static_cast<std::size_t>(r)].parent) {
@@ -82,6 +120,7 @@ void RowLayout::set_room(int pixels) {
 }
 
 void RowLayout::place() {
+  find_filtered();
   const RowHeights usual;
   place_with(usual);
   const int gaps = static_cast<int>(placed_.size()) * usual.gap;
@@ -91,38 +130,61 @@ void RowLayout::place() {
   place_with({grown(usual.group), grown(usual.bare), grown(usual.track), usual.gap});
 }
 
+PlacedRow RowLayout::placed(RowId id, const RowHeights& heights) const {
+  const auto& rows = stores_[static_cast<std::size_t>(id.timeline)]->rows();
+  const Row& row = rows[static_cast<std::size_t>(id.row)];
+  PlacedRow made;
+  made.id = id;
+  made.depth = row.depth;
+  made.lane = row.kind == RowKind::kLane;
+  made.foldable = row.end > id.row + 1;
+  made.folded = made.foldable && (listed_ || folded_.contains(id));
+  made.bare = made.foldable && !made.folded && rows[static_cast<std::size_t>(id.row) + 1].end == row.end &&
+              rows[static_cast<std::size_t>(id.row) + 1].kind != RowKind::kLane;
+  made.height = made.lane   ? static_cast<int>(std::max<std::uint32_t>(1, row.tracks)) * heights.track
+                : made.bare ? heights.bare
+                            : heights.group;
+  return made;
+}
+
+void RowLayout::place_listed(const RowHeights& heights) {
+  height_ = 0;
+  for (const RowId& id : *listed_) {
+    PlacedRow row = placed(id, heights);
+    row.y = height_;
+    row.depth = 0;
+    row.foldable = false;
+    height_ += row.height + heights.gap;
+    const auto& rows = stores_[static_cast<std::size_t>(id.timeline)]->rows();
+    for (std::int32_t hidden = id.row; hidden < rows[static_cast<std::size_t>(id.row)].end; ++hidden) {
+      place_of_[static_cast<std::size_t>(id.timeline)][static_cast<std::size_t>(hidden)] =
+          static_cast<std::int32_t>(placed_.size());
+    }
+    placed_.push_back(row);
+  }
+}
+
 void RowLayout::place_with(const RowHeights& heights) {
   placed_.clear();
   place_of_.assign(stores_.size(), {});
+  for (std::size_t t = 0; t < stores_.size(); ++t) place_of_[t].assign(stores_[t]->rows().size(), -1);
+  if (listed_) return place_listed(heights);
   int y = 0;
   for (std::size_t t = 0; t < stores_.size(); ++t) {
     const auto& rows = stores_[t]->rows();
-    place_of_[t].assign(rows.size(), -1);
     for (std::int32_t r = 0; r < static_cast<std::int32_t>(rows.size());) {
       if (is_left_out(static_cast<int>(t), r)) {
         ++r;
         continue;
       }
-      const Row& row = rows[static_cast<std::size_t>(r)];
-      const RowId id{static_cast<int>(t), r};
-      PlacedRow placed;
-      placed.id = id;
-      placed.y = y;
-      placed.depth = row.depth;
-      placed.lane = row.kind == RowKind::kLane;
-      placed.foldable = row.end > r + 1;
-      placed.folded = placed.foldable && folded_.contains(id);
-      placed.bare = placed.foldable && !placed.folded && rows[static_cast<std::size_t>(r) + 1].end == row.end &&
-                    rows[static_cast<std::size_t>(r) + 1].kind != RowKind::kLane;
-      placed.height = placed.lane   ? static_cast<int>(std::max<std::uint32_t>(1, row.tracks)) * heights.track
-                      : placed.bare ? heights.bare
-                                    : heights.group;
-      y += placed.height + heights.gap;
-      const std::int32_t next = placed.folded ? row.end : r + 1;
+      PlacedRow row = placed({static_cast<int>(t), r}, heights);
+      row.y = y;
+      y += row.height + heights.gap;
+      const std::int32_t next = row.folded ? rows[static_cast<std::size_t>(r)].end : r + 1;
       for (std::int32_t hidden = r; hidden < next; ++hidden) {
         place_of_[t][static_cast<std::size_t>(hidden)] = static_cast<std::int32_t>(placed_.size());
       }
-      placed_.push_back(placed);
+      placed_.push_back(row);
       r = next;
     }
   }

@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 #include <set>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -47,6 +48,13 @@ class RowLayout {
   /// Shows what lies below one row alone, or everything again. The row is opened.
   void set_only(std::optional<RowId> row);
   const std::optional<RowId>& only() const { return only_; }
+  /// Shows rows of that name alone, with what lies above and below them: every word must begin one of the name or of
+  /// those above it. Empty: all.
+  void set_filter(const std::string& words);
+  const std::string& filter() const { return filter_; }
+  /// Shows those rows alone, each folded, in that order; none: as the hierarchy has them.
+  void set_listed(std::optional<std::vector<RowId>> rows);
+  const std::optional<std::vector<RowId>>& listed() const { return listed_; }
   /// The height of the window on the page: where all rows need less, they grow into it, to twice their height at most.
   void set_room(int pixels);
   /// Opens whatever hides a row.
@@ -63,11 +71,17 @@ class RowLayout {
 
  private:
   bool is_left_out(int timeline, std::int32_t row) const;
+  void find_filtered();
+  PlacedRow placed(RowId id, const RowHeights& heights) const;
+  void place_listed(const RowHeights& heights);
   void place();
   void place_with(const RowHeights& heights);
   std::vector<std::shared_ptr<const SpanStore>> stores_;
   std::set<RowId> folded_;
   std::optional<RowId> only_;
+  std::string filter_;
+  std::vector<std::vector<char>> found_;  // by timeline and row, where there is a filter
+  std::optional<std::vector<RowId>> listed_;
   std::vector<PlacedRow> placed_;
   std::vector<std::vector<std::int32_t>> place_of_;  // by timeline and row: index into placed_, of what shows it
   int height_ = 0, room_ = 0;

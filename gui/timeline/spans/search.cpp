@@ -59,6 +59,13 @@ std::vector<std::uint64_t> words_in(const std::vector<std::string>& names, const
 
 }  // namespace
 
+NameFilter::NameFilter(std::string_view query) : words_(words_of(query)) {}
+
+bool NameFilter::is_met_by(const std::string& name) const {
+  return words_in(name, words_) ==
+         (words_.size() == kMostWords ? ~std::uint64_t{0} : (std::uint64_t{1} << words_.size()) - 1);
+}
+
 std::vector<std::uint32_t> find_spans(const SpanStore& store, std::string_view query) {
   std::vector<std::uint32_t> found;
   const std::vector<std::string> words = words_of(query);

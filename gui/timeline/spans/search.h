@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -13,5 +14,16 @@ namespace trivium::gui {
 /// the case; waiting is found only by its category. None for a query without words. Further than 64 words are not
 /// looked at.
 std::vector<std::uint32_t> find_spans(const SpanStore& store, std::string_view query);
+
+/// Whether names have all words of a query, as find_spans() takes them.
+class NameFilter {
+ public:
+  explicit NameFilter(std::string_view query);
+  bool is_empty() const { return words_.empty(); }
+  bool is_met_by(const std::string& name) const;
+
+ private:
+  std::vector<std::string> words_;
+};
 
 }  // namespace trivium::gui

@@ -61,18 +61,24 @@ class Sums {
   std::vector<Range> ranges_;
 };
 
-Breakdown break_down(const SpanStore& store, std::int32_t first, std::int32_t last, std::int64_t begin_ps,
+struct RowRange {
+  std::int32_t first, last;
+};
+
+Breakdown break_down(const SpanStore& store, const std::vector<RowRange>& ranges, std::int64_t begin_ps,
                      std::int64_t end_ps) {
   Breakdown result;
   result.begin_ps = begin_ps;
   result.end_ps = end_ps;
   Sums shown(store, begin_ps, end_ps), beside(store, begin_ps, end_ps);
-  for (std::int32_t r = first; r < last; ++r) {
-    const Row& row = store.rows()[static_cast<std::size_t>(r)];
-    const bool stands = row.primary || last == first + 1;
-    for (std::uint32_t t = 0; t < row.tracks; ++t) {
-      (stands ? shown : beside).add(row.first_track + t);
-      if (stands) ++result.tracks;
+  for (const RowRange& range : ranges) {
+    for (std::int32_t r = range.first; r < range.last; ++r) {
+      const Row& row = store.rows()[static_cast<std::size_t>(r)];
+      const bool stands = row.primary || range.last == range.first + 1;
+      for (std::uint32_t t = 0; t < row.tracks; ++t) {
+        (stands ? shown : beside).add(row.first_track + t);
+        if (stands) ++result.tracks;
+      }
     }
   }
   result.idle_ps = result.total_ps() - shown.ps();
@@ -84,11 +90,19 @@ Breakdown break_down(const SpanStore& store, std::int32_t first, std::int32_t la
 }  // namespace
 
 Breakdown break_down(const SpanStore& store, std::int32_t row, std::int64_t begin_ps, std::int64_t end_ps) {
-  return break_down(store, row, store.rows()[static_cast<std::size_t>(row)].end, begin_ps, end_ps);
+  return break_down(store, std::vector{row}, begin_ps, end_ps);
+}
+
+Breakdown break_down(const SpanStore& store, const std::vector<std::int32_t>& rows, std::int64_t begin_ps,
+                     std::int64_t end_ps) {
+  std::vector<RowRange> ranges;
+  for (const std::int32_t row : rows) ranges.push_back({row, store.rows()[static_cast<std::size_t>(row)].end});
+  return break_down(store, ranges, begin_ps, end_ps);
 }
 
 Breakdown break_down(const SpanStore& store, std::int64_t begin_ps, std::int64_t end_ps) {
-  return break_down(store, 0, static_cast<std::int32_t>(store.rows().size()), begin_ps, end_ps);
+  return break_down(store, std::vector<RowRange>{{0, static_cast<std::int32_t>(store.rows().size())}}, begin_ps,
+                    end_ps);
 }
 
 }  // namespace trivium::gui

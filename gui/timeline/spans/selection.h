@@ -28,6 +28,9 @@ struct Breakdown {
 /// Of [begin, end) over the rows below `row`, or `row` itself; a lane on its own stands for its device. Spans are
 /// counted up to `kCountedSpans`, beyond that `Share::spans` is 0. Precondition: begin <= end.
 Breakdown break_down(const SpanStore& store, std::int32_t row, std::int64_t begin_ps, std::int64_t end_ps);
+/// Over several rows that do not lie below each other.
+Breakdown break_down(const SpanStore& store, const std::vector<std::int32_t>& rows, std::int64_t begin_ps,
+                     std::int64_t end_ps);
 /// Over all rows.
 Breakdown break_down(const SpanStore& store, std::int64_t begin_ps, std::int64_t end_ps);
 

@@ -121,6 +121,8 @@ TEST(Relaxations, NameTheFewestNodesOfASearch) {
   ASSERT_FALSE(found.empty());
   const int nodes = found.back().best.plan.ranks() / 8;
   EXPECT_EQ(found.back().words, "on " + std::to_string(nodes) + " nodes");
+  EXPECT_EQ(found.back().cluster.nodes(), nodes);
+  EXPECT_EQ(program::summary(found.back().job.plan), program::summary(found.back().best.plan));
   for (int fewer = 1; fewer < nodes; ++fewer) EXPECT_FALSE(best_plan(on_nodes(request, fewer), {})) << fewer;
   EXPECT_TRUE(best_plan(on_nodes(request, nodes), {}));
 }

@@ -442,5 +442,18 @@ TEST(Search, BeatsThePublishedHandPlanOfGpt3) {
   EXPECT_LE(result.best[0].simulation.iteration_ps, by_hand.value().iteration_ps);
 }
 
+// What is told to be the least is, and rises.
+TEST(Search, TellsWhatNoPlanCanBeFasterThanWhileItGoesOn) {
+  SearchRequest request = small_problem();
+  std::vector<double> bounds;
+  request.on_bound = [&](double bound_s) { bounds.push_back(bound_s); };
+  const SearchResult result = search(request, 2, {}, {});
+  ASSERT_FALSE(result.best.empty());
+  ASSERT_FALSE(bounds.empty());
+  EXPECT_TRUE(std::is_sorted(bounds.begin(), bounds.end()));
+  EXPECT_GT(bounds.front(), 0);
+  EXPECT_LE(bounds.back(), result.best.front().simulation.iteration_s * (1 + 1e-9));
+}
+
 }  // namespace
 }  // namespace trivium::planner

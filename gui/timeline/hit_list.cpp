@@ -14,7 +14,7 @@ namespace {
 enum Column { kSpan, kRank, kStart, kLength, kColumns };
 constexpr int kWidth = 640, kHeight = 360;  // pixels
 
-QString text(const std::string& s) { return QString::fromStdString(s); }
+QString words(const std::string& s) { return QString::fromStdString(s); }
 
 }  // namespace
 
@@ -63,15 +63,15 @@ QVariant HitModel::data(const QModelIndex& index, int role) const {
   const SpanStore& store = store_of(id);
   switch (index.column()) {
     case kSpan:
-      return text(store.name_of(id.span));
+      return words(store.name_of(id.span));
     case kRank: {
       const std::int32_t row = store.tracks()[store.track_of(id.span)].row;
-      return text(store.rows()[static_cast<std::size_t>(store.device_of(row))].name);
+      return words(store.rows()[static_cast<std::size_t>(store.device_of(row))].name);
     }
     case kStart:
-      return text(time_text(store.start_of(id.span) - store.begin()));
+      return words(time_text(store.start_of(id.span) - store.begin()));
     default:
-      return text(time_text(store.end_of(id.span) - store.start_of(id.span)));
+      return words(time_text(store.end_of(id.span) - store.start_of(id.span)));
   }
 }
 

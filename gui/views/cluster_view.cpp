@@ -1,8 +1,6 @@
 #include "gui/views/cluster_view.h"
 
-#include <QFormLayout>
 #include <QGroupBox>
-#include <QHBoxLayout>
 #include <QHeaderView>
 #include <QPushButton>
 #include <QScrollArea>
@@ -45,14 +43,101 @@ ClusterView::ClusterView(Document& document, QWidget* parent)
       legend_(new ClusterLegend),
       colour_(new QComboBox) {
   setFocusProxy(canvas_);
-  colour_->setAccessibleName("Colour of devices");
-  colour_->addItems({"pipeline stage", "tensor rank", "data replica", "context rank", "expert rank", "memory used",
-                     "utilisation", "traffic"});
   selection_ = wrapped(this, "Selected rank");
   message_ = wrapped(this, "What went wrong");
   totals_ = wrapped(this, "What the cluster has");
   cost_ = wrapped(this, "What the move of a stage costs");
   cost_->hide();
+  auto* left = new QVBoxLayout;
+  left->addLayout(make_top());
+  left->addWidget(canvas_, 1);
+  left->addWidget(cost_);
+  auto* all = new QHBoxLayout(this);
+  all->addLayout(left, 1);
+  all->addWidget(make_panel());
+  canvas_->on_select = [this](std::optional<int> rank) { show_selection(rank); };
+  canvas_->on_move = [this](int stage, int node) { move_stage(stage, node); };
+  connect(&document_, &Document::scenario_changed, this, [this] {
+    message_->clear();
+    moved_.reset();
+    cost_->hide();
+    show_scenario();
+  });
+  connect(&document_, &Document::evaluated, this, [this] {
+    show_cost();
+    canvas_->set_evaluation(document_.evaluation());
+    legend_->show_canvas(*canvas_, static_cast<DeviceColour>(colour_->currentIndex()));
+    show_selection(canvas_->selected());
+  });
+  show_selection(std::nullopt);
+}
+
+QHBoxLayout* ClusterView::make_top() {
+  colour_->setAccessibleName("Colour of devices");
+  colour_->addItems({"pipeline stage", "tensor rank", "data replica", "context rank", "expert rank", "memory used",
+                     "utilisation", "traffic"});
+  connect(colour_, &QComboBox::currentIndexChanged, this, [this](int index) {
+    canvas_->set_colour(static_cast<DeviceColour>(index));
+    show_scenario();
+  });
+  auto* fit = new QPushButton("Fit (F)");
+  connect(fit, &QPushButton::clicked, canvas_, [this] { canvas_->fit(); });
+  auto* by = new QLabel("Colour by");
+  by->setBuddy(colour_);
+  auto* top = new QHBoxLayout;
+  top->addWidget(by);
+  top->addWidget(colour_);
+  top->addWidget(legend_, 1);
+  top->addWidget(fit);
+  return top;
+}
+
+// What is selected, what can be edited, and what all of it comes to.
+QWidget* ClusterView::make_panel() {
+  auto* chosen = new QGroupBox("Selected rank");
+  (new QVBoxLayout(chosen))->addWidget(selection_);
+  auto* together = new QGroupBox("The whole cluster");
+  (new QVBoxLayout(together))->addWidget(totals_);
+  auto* panel = new QWidget;
+  auto* column = new QVBoxLayout(panel);
+  column->addWidget(chosen);
+  column->addWidget(make_nodes());
+  column->addWidget(together);
+  column->addStretch();
+  auto* scroll = new QScrollArea;
+  scroll->setWidget(panel);
+  scroll->setWidgetResizable(true);
+  scroll->setFixedWidth(kPanelWidth);
+  scroll->setHorizontalScrollBarPolicy(Qt::ScrollBarAlwaysOff);
+  panel->setMaximumWidth(kPanelWidth - scroll->verticalScrollBar()->sizeHint().width());
+  scroll->setFrameShape(QFrame::NoFrame);
+  return scroll;
+}
+
+QWidget* ClusterView::make_nodes() {
+  set_up_groups();
+  auto* duplicate = new QPushButton("Duplicate");
+  connect(duplicate, &QPushButton::clicked, this,
+          [this] { edit([&](Scenario s) { return duplicate_group(std::move(s), group()); }, "duplicate nodes"); });
+  auto* remove = new QPushButton("Remove");
+  connect(remove, &QPushButton::clicked, this,
+          [this] { edit([&](Scenario s) { return set_count(std::move(s), group(), 0); }, "remove nodes"); });
+  auto* group_row = new QHBoxLayout;
+  group_row->addWidget(duplicate);
+  group_row->addWidget(remove);
+  group_row->addStretch();
+  auto* nodes = new QGroupBox("Nodes");
+  auto* column = new QVBoxLayout(nodes);
+  column->addWidget(groups_);
+  column->addLayout(group_row);
+  column->addLayout(make_kinds());
+  column->addWidget(new_kind_);
+  column->addLayout(make_constants());
+  column->addWidget(message_);
+  return nodes;
+}
+
+void ClusterView::set_up_groups() {
   groups_ = new QTableWidget(0, 2);
   groups_->setAccessibleName("Node groups");
   groups_->setHorizontalHeaderLabels({"Kind of node", "Nodes"});
@@ -64,34 +149,53 @@ ClusterView::ClusterView(Document& document, QWidget* parent)
   groups_->setMinimumHeight(70);
   groups_->setMaximumHeight(120);
   groups_->setMinimumWidth(100);
+  connect(groups_, &QTableWidget::cellChanged, this, [this](int row, int column) {
+    if (showing_ || column != 1) return;
+    bool is_number = false;
+    const int wanted = groups_->item(row, 1)->text().toInt(&is_number);
+    if (!is_number || wanted < 1) {
+      message_->setText("A group has a whole number of nodes, 1 or more.");
+      show_groups();
+      return;
+    }
+    edit([&](Scenario s) { return set_count(std::move(s), row, wanted); }, QString("%1 nodes").arg(wanted));
+  });
+  connect(groups_, &QTableWidget::currentCellChanged, this, [this] {
+    if (!showing_) show_groups();
+  });
+}
+
+// Which kind of node to add and how many, and a kind of one's own.
+QHBoxLayout* ClusterView::make_kinds() {
   profile_ = new QComboBox;
   profile_->setAccessibleName("Kind of node to add");
   for (const auto& names : {hardware::user_profiles(), hardware::shipped_profiles()}) {
     for (const std::string& name : names) profile_->addItem(text(name));
   }
-  new_kind_ = new QPushButton("New kind of node …");
-  new_kind_->setToolTip("Your own hardware, from the nearest that is known: devices, rates, links, memory, price");
   profile_->setCurrentText("dgx-a100-80gb");
   profile_->setSizeAdjustPolicy(QComboBox::AdjustToMinimumContentsLengthWithIcon);
   profile_->setMinimumContentsLength(8);
+  new_kind_ = new QPushButton("New kind of node …");
+  new_kind_->setToolTip("Your own hardware, from the nearest that is known: devices, rates, links, memory, price");
+  connect(new_kind_, &QPushButton::clicked, this, [this] { ask_new_kind(); });
   count_ = new QSpinBox;
   count_->setAccessibleName("How many nodes to add");
   count_->setRange(1, kMostNodes);
-
+  count_->setMaximumWidth(70);
   auto* add = new QPushButton("Add");
   add->setMaximumWidth(56);
-  count_->setMaximumWidth(70);
-  auto* duplicate = new QPushButton("Duplicate");
-  auto* remove = new QPushButton("Remove");
-  auto* add_row = new QHBoxLayout;
-  add_row->addWidget(profile_, 1);
-  add_row->addWidget(count_);
-  add_row->addWidget(add);
-  auto* group_row = new QHBoxLayout;
-  group_row->addWidget(duplicate);
-  group_row->addWidget(remove);
-  group_row->addStretch();
+  connect(add, &QPushButton::clicked, this, [this] {
+    edit([&](Scenario s) { return add_nodes(std::move(s), profile_->currentText().toStdString(), count_->value()); },
+         QString("add %1 nodes").arg(count_->value()));
+  });
+  auto* row = new QHBoxLayout;
+  row->addWidget(profile_, 1);
+  row->addWidget(count_);
+  row->addWidget(add);
+  return row;
+}
 
+QFormLayout* ClusterView::make_constants() {
   auto* form = new QFormLayout;
   form->setFieldGrowthPolicy(QFormLayout::AllNonFixedFieldsGrow);
   for (int c = 0; c < kNodeConstants; ++c) {
@@ -117,92 +221,7 @@ ClusterView::ClusterView(Document& document, QWidget* parent)
            QString("%1 %2").arg(words_of(constant), field->text()));
     });
   }
-
-  auto* nodes = new QGroupBox("Nodes");
-  auto* nodes_layout = new QVBoxLayout(nodes);
-  nodes_layout->addWidget(groups_);
-  nodes_layout->addLayout(group_row);
-  nodes_layout->addLayout(add_row);
-  nodes_layout->addWidget(new_kind_);
-  nodes_layout->addLayout(form);
-  nodes_layout->addWidget(message_);
-  auto* chosen = new QGroupBox("Selected rank");
-  (new QVBoxLayout(chosen))->addWidget(selection_);
-  auto* panel = new QWidget;
-  auto* panel_layout = new QVBoxLayout(panel);
-  panel_layout->addWidget(chosen);
-  panel_layout->addWidget(nodes);
-  auto* together = new QGroupBox("The whole cluster");
-  (new QVBoxLayout(together))->addWidget(totals_);
-  panel_layout->addWidget(together);
-  panel_layout->addStretch();
-  auto* scroll = new QScrollArea;
-  scroll->setWidget(panel);
-  scroll->setWidgetResizable(true);
-  scroll->setFixedWidth(kPanelWidth);
-  scroll->setHorizontalScrollBarPolicy(Qt::ScrollBarAlwaysOff);
-  panel->setMaximumWidth(kPanelWidth - scroll->verticalScrollBar()->sizeHint().width());
-  scroll->setFrameShape(QFrame::NoFrame);
-
-  auto* fit = new QPushButton("Fit (F)");
-  auto* top = new QHBoxLayout;
-  auto* by = new QLabel("Colour by");
-  by->setBuddy(colour_);
-  top->addWidget(by);
-  top->addWidget(colour_);
-  top->addWidget(legend_, 1);
-  top->addWidget(fit);
-  auto* left = new QVBoxLayout;
-  left->addLayout(top);
-  left->addWidget(canvas_, 1);
-  left->addWidget(cost_);
-  auto* all = new QHBoxLayout(this);
-  all->addLayout(left, 1);
-  all->addWidget(scroll);
-
-  connect(fit, &QPushButton::clicked, canvas_, [this] { canvas_->fit(); });
-  connect(colour_, &QComboBox::currentIndexChanged, this, [this](int index) {
-    canvas_->set_colour(static_cast<DeviceColour>(index));
-    show_scenario();
-  });
-  connect(add, &QPushButton::clicked, this, [this] {
-    edit([&](Scenario s) { return add_nodes(std::move(s), profile_->currentText().toStdString(), count_->value()); },
-         QString("add %1 nodes").arg(count_->value()));
-  });
-  connect(duplicate, &QPushButton::clicked, this,
-          [this] { edit([&](Scenario s) { return duplicate_group(std::move(s), group()); }, "duplicate nodes"); });
-  connect(remove, &QPushButton::clicked, this,
-          [this] { edit([&](Scenario s) { return set_count(std::move(s), group(), 0); }, "remove nodes"); });
-  connect(new_kind_, &QPushButton::clicked, this, [this] { ask_new_kind(); });
-  connect(groups_, &QTableWidget::cellChanged, this, [this](int row, int column) {
-    if (showing_ || column != 1) return;
-    bool is_number = false;
-    const int wanted = groups_->item(row, 1)->text().toInt(&is_number);
-    if (!is_number || wanted < 1) {
-      message_->setText("A group has a whole number of nodes, 1 or more.");
-      show_groups();
-      return;
-    }
-    edit([&](Scenario s) { return set_count(std::move(s), row, wanted); }, QString("%1 nodes").arg(wanted));
-  });
-  connect(groups_, &QTableWidget::currentCellChanged, this, [this] {
-    if (!showing_) show_groups();
-  });
-  canvas_->on_select = [this](std::optional<int> rank) { show_selection(rank); };
-  canvas_->on_move = [this](int stage, int node) { move_stage(stage, node); };
-  connect(&document_, &Document::scenario_changed, this, [this] {
-    message_->clear();
-    moved_.reset();
-    cost_->hide();
-    show_scenario();
-  });
-  connect(&document_, &Document::evaluated, this, [this] {
-    show_cost();
-    canvas_->set_evaluation(document_.evaluation());
-    legend_->show_canvas(*canvas_, static_cast<DeviceColour>(colour_->currentIndex()));
-    show_selection(canvas_->selected());
-  });
-  show_selection(std::nullopt);
+  return form;
 }
 
 void ClusterView::ask_new_kind() {

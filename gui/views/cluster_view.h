@@ -2,6 +2,8 @@
 #pragma once
 
 #include <QComboBox>
+#include <QFormLayout>
+#include <QHBoxLayout>
 #include <QLabel>
 #include <QLineEdit>
 #include <QPushButton>
@@ -37,6 +39,12 @@ class ClusterView : public QWidget {
   void ask_new_kind();
 
  private:
+  QHBoxLayout* make_top();
+  QWidget* make_panel();
+  QWidget* make_nodes();
+  void set_up_groups();
+  QHBoxLayout* make_kinds();
+  QFormLayout* make_constants();
   void show_scenario();
   void show_selection(std::optional<int> rank);
   void show_groups();

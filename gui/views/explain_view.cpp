@@ -1,8 +1,6 @@
 #include "gui/views/explain_view.h"
 
 #include <QAbstractTextDocumentLayout>
-#include <QHBoxLayout>
-#include <QScrollArea>
 #include <QVBoxLayout>
 #include <algorithm>
 #include <cmath>
@@ -56,64 +54,12 @@ ExplainView::ExplainView(Document& document, QWidget* parent)
       sampler_([](const SpreadRequest& asked,
                   const std::stop_token& stop) { return sample_spread(*asked.evaluation, asked.jitter, stop); },
                [this](std::optional<report::Spread> found) { show_spread(found); }) {
-  words_->setAccessibleName("Explanation");
-  costs_->setAccessibleName("Time, energy and cost of the whole training");
-  costs_->setWordWrap(true);
+  said_->setObjectName("explain words and gains");
+  said_->addWidget(make_words());
+  said_->addWidget(make_gains());
+  said_->setSizes({520, 520});
   parts_->set_seconds(true);
   parts_->set_hint("No plan that could run: its stages would stand here.");
-  machine_->set_hint(kLater);
-  plans_->set_hint(kLater);
-  jitter_->setAccessibleName("How much longer or shorter an op may take");
-  jitter_->setToolTip("Every compute op takes up to this much longer or shorter, at random");
-  jitter_->setRange(kLeastJitter, kMostJitter);
-  jitter_->setDecimals(1);
-  jitter_->setValue(100 * kUsualJitter);
-  jitter_->setPrefix("± ");
-  jitter_->setSuffix(" %");
-  jitter_->setKeyboardTracking(false);
-  connect(jitter_, &QDoubleSpinBox::valueChanged, this, [this] { ask_spread(); });
-  band_->set_hint(kLater);
-  sure_->setAccessibleName("What was simulated for the band");
-  sure_->setWordWrap(true);
-  measured_->set_colours(kind_colour(report::Kind::kOptimizer), std::nullopt);
-  measured_->set_hint(kLater);
-  measured_words_->setAccessibleName("Where the interval comes from");
-  measured_words_->setWordWrap(true);
-  auto* sure = new QHBoxLayout;
-  auto* sure_words = new QLabel("<b>Random variation</b>: iterations when every op takes");
-  sure_words->setBuddy(jitter_);
-  sure_words->setWordWrap(true);
-  sure->addWidget(sure_words);
-  sure->addWidget(jitter_);
-  sure->addStretch();
-  auto* left = new QWidget;
-  auto* left_layout = new QVBoxLayout(left);
-  left_layout->addWidget(costs_);
-  left_layout->addWidget(new QLabel("<b>How sure</b>: 90 of 100 measurements are expected in"));
-  left_layout->addWidget(measured_);
-  left_layout->addWidget(measured_words_);
-  left_layout->addLayout(sure);
-  left_layout->addWidget(band_);
-  left_layout->addWidget(sure_);
-  left_layout->addWidget(words_);
-  left_layout->addStretch();
-  words_->setSizePolicy(QSizePolicy::Expanding, QSizePolicy::Preferred);
-  auto* right = new QWidget;
-  auto* right_layout = new QVBoxLayout(right);
-  right_layout->addWidget(new QLabel("<b>If the machine were better</b>: change of an iteration"));
-  right_layout->addWidget(machine_);
-  right_layout->addWidget(new QLabel("<b>If one thing of the plan were changed</b>"));
-  right_layout->addWidget(plans_);
-  right_layout->addStretch();
-  auto* scroll = new QScrollArea;
-  scroll->setWidget(right);
-  scroll->setWidgetResizable(true);
-  scroll->setFrameShape(QFrame::NoFrame);
-  for (QWidget* seen_through : {scroll->viewport(), right}) seen_through->setAutoFillBackground(false);
-  said_->setObjectName("explain words and gains");
-  said_->addWidget(left);
-  said_->addWidget(scroll);
-  said_->setSizes({520, 520});
   auto* all = new QVBoxLayout(this);
   auto* upper = new QVBoxLayout(upper_);
   upper->setContentsMargins(0, 0, 0, 0);
@@ -124,6 +70,71 @@ ExplainView::ExplainView(Document& document, QWidget* parent)
           [this] { fit(); });
   connect(&document_, &Document::scenario_changed, this, [this] { set_aside(); });
   connect(&document_, &Document::evaluated, this, [this] { show_evaluation(); });
+}
+
+// What the training costs, how sure that is, and what limits it.
+QWidget* ExplainView::make_words() {
+  words_->setAccessibleName("Explanation");
+  words_->setSizePolicy(QSizePolicy::Expanding, QSizePolicy::Preferred);
+  costs_->setAccessibleName("Time, energy and cost of the whole training");
+  costs_->setWordWrap(true);
+  measured_->set_colours(kind_colour(report::Kind::kOptimizer), std::nullopt);
+  measured_->set_hint(kLater);
+  measured_words_->setAccessibleName("Where the interval comes from");
+  measured_words_->setWordWrap(true);
+  band_->set_hint(kLater);
+  sure_->setAccessibleName("What was simulated for the band");
+  sure_->setWordWrap(true);
+  auto* left = new QWidget;
+  auto* column = new QVBoxLayout(left);
+  column->addWidget(costs_);
+  column->addWidget(new QLabel("<b>How sure</b>: 90 of 100 measurements are expected in"));
+  column->addWidget(measured_);
+  column->addWidget(measured_words_);
+  column->addLayout(make_jitter());
+  column->addWidget(band_);
+  column->addWidget(sure_);
+  column->addWidget(words_);
+  column->addStretch();
+  return left;
+}
+
+QHBoxLayout* ExplainView::make_jitter() {
+  jitter_->setAccessibleName("How much longer or shorter an op may take");
+  jitter_->setToolTip("Every compute op takes up to this much longer or shorter, at random");
+  jitter_->setRange(kLeastJitter, kMostJitter);
+  jitter_->setDecimals(1);
+  jitter_->setValue(100 * kUsualJitter);
+  jitter_->setPrefix("± ");
+  jitter_->setSuffix(" %");
+  jitter_->setKeyboardTracking(false);
+  connect(jitter_, &QDoubleSpinBox::valueChanged, this, [this] { ask_spread(); });
+  auto* words = new QLabel("<b>Random variation</b>: iterations when every op takes");
+  words->setBuddy(jitter_);
+  words->setWordWrap(true);
+  auto* row = new QHBoxLayout;
+  row->addWidget(words);
+  row->addWidget(jitter_);
+  row->addStretch();
+  return row;
+}
+
+QScrollArea* ExplainView::make_gains() {
+  machine_->set_hint(kLater);
+  plans_->set_hint(kLater);
+  auto* right = new QWidget;
+  auto* column = new QVBoxLayout(right);
+  column->addWidget(new QLabel("<b>If the machine were better</b>: change of an iteration"));
+  column->addWidget(machine_);
+  column->addWidget(new QLabel("<b>If one thing of the plan were changed</b>"));
+  column->addWidget(plans_);
+  column->addStretch();
+  auto* scroll = new QScrollArea;
+  scroll->setWidget(right);
+  scroll->setWidgetResizable(true);
+  scroll->setFrameShape(QFrame::NoFrame);
+  for (QWidget* seen_through : {scroll->viewport(), right}) seen_through->setAutoFillBackground(false);
+  return scroll;
 }
 
 void ExplainView::set_aside() {

@@ -2,7 +2,9 @@
 #pragma once
 
 #include <QDoubleSpinBox>
+#include <QHBoxLayout>
 #include <QLabel>
+#include <QScrollArea>
 #include <QSplitter>
 #include <QTextBrowser>
 #include <QWidget>
@@ -39,6 +41,9 @@ class ExplainView : public QWidget {
   GainChart& plans() { return *plans_; }
 
  private:
+  QWidget* make_words();
+  QHBoxLayout* make_jitter();
+  QScrollArea* make_gains();
   void set_aside();  ///< what is said of the plan before, and what is being found out about it
   void show_evaluation();
   void show_insight(Insight insight);

@@ -5,7 +5,6 @@
 #include <QAction>
 #include <QClipboard>
 #include <QGuiApplication>
-#include <QHBoxLayout>
 #include <QHeaderView>
 #include <QSplitter>
 #include <QVBoxLayout>
@@ -114,6 +113,37 @@ PlansView::PlansView(Document& document, QWidget* parent)
   setFocusProxy(table_);
   for (QWidget* part : std::initializer_list<QWidget*>{table_, comparison_, scatter_})
     part->setMinimumHeight(kLeastHeight);
+  set_up_table();
+  set_up_row_actions();
+  set_up_below();
+  auto* list = new QWidget;
+  auto* list_layout = new QVBoxLayout(list);
+  list_layout->setContentsMargins(0, 0, 0, 0);
+  list_layout->addLayout(make_buttons());
+  list_layout->addWidget(table_);
+  auto* bottom = new QSplitter(Qt::Horizontal);
+  bottom->setObjectName("plans picture and pins");
+  bottom->addWidget(make_picture());
+  bottom->addWidget(below_);
+  bottom->setSizes({500, 500});
+  auto* both = new QSplitter(Qt::Vertical);
+  both->setObjectName("plans table and below");
+  both->addWidget(list);
+  both->addWidget(bottom);
+  both->setSizes({400, 420});
+  auto* all = new QVBoxLayout(this);
+  all->addLayout(make_search_row());
+  all->addWidget(both, 1);
+  connect(&document_, &Document::evaluated, this, [this] {
+    if (!document_.settled()) return;
+    show_scatter();
+    show_status();
+  });
+  connect(&document_, &Document::scenario_changed, this, [this] { show_status(); });
+  show_pins();
+}
+
+void PlansView::set_up_table() {
   proxy_.setSourceModel(&model_);
   proxy_.setSortRole(PlansModel::kSortRole);
   proxy_.setFilterKeyColumn(-1);
@@ -127,80 +157,13 @@ PlansView::PlansView(Document& document, QWidget* parent)
   table_->setAlternatingRowColors(true);
   table_->horizontalHeader()->setSectionResizeMode(QHeaderView::ResizeToContents);
   table_->horizontalHeader()->setSectionResizeMode(PlansModel::kPlan, QHeaderView::Stretch);
-  filter_->setPlaceholderText("Filter: TP8, ZeRO-1, full …");
-  filter_->setAccessibleName("Filter of plans");
-  filter_->setClearButtonEnabled(true);
-  progress_->setAccessibleName("Progress of the search");
-  progress_->setMaximumWidth(320);
-  progress_->setTextVisible(false);
-  progress_->hide();
-  status_->setWordWrap(true);  // what it says is long, and a window fits into a small screen
-  status_->setSizePolicy(QSizePolicy::Ignored, QSizePolicy::Preferred);
-  status_->setAccessibleName("State of the search");
-  status_->setText("No search yet: press Search, or change a field of the plan.");
-  cancel_->setEnabled(false);
-  against_->addItems({"peak memory", "cost a step"});
-  against_->setAccessibleName("What time is drawn against");
-  scatter_->set_hint("A search draws its plans here: time against memory or cost, with the Pareto front.");
-  why_->setWordWrap(true);
-  why_->setAlignment(Qt::AlignTop);
-  why_->setMargin(8);
-  why_->setTextInteractionFlags(Qt::TextSelectableByMouse);
-  why_->setText("Select a plan of the table and press “Why not?” to see what makes it slower than the fastest.");
-  comparison_->viewport()->installEventFilter(this);
-  rejected_->setColumnCount(3);
-  rejected_->setHorizontalHeaderLabels({"Plans", "Split", "Why they cannot run"});
-  say_in(*rejected_, "A search lists here what it refuses, and why.");
+  connect(table_, &QTableView::doubleClicked, this, [this](const QModelIndex& index) { use(source_row(index)); });
+  connect(table_->selectionModel(), &QItemSelectionModel::currentRowChanged, this,
+          [this](const QModelIndex& now) { scatter_->set_selected(now.isValid() ? source_row(now) : -1); });
+}
 
-  auto* use_button = new QPushButton("Use this plan");
-  auto* pin_button = new QPushButton("Pin");
-  auto* pin_current_button = new QPushButton("Pin current");
-  auto* unpin_button = new QPushButton("Unpin all");
-  auto* why_button = new QPushButton("Why not?");
-  auto* why_current_button = new QPushButton("Why not current?");
-  why_current_button->setToolTip("What makes the current plan slower than the best of the table, or rules it out");
-  auto* top = new QHBoxLayout;
-  top->addWidget(search_);
-  top->addWidget(cancel_);
-  top->addWidget(progress_);
-  top->addWidget(status_, 1);
-  auto* row = new QHBoxLayout;
-  row->addWidget(filter_, 1);
-  for (QPushButton* button :
-       {use_button, pin_button, pin_current_button, unpin_button, why_button, why_current_button}) {
-    row->addWidget(button);
-  }
-  auto* list = new QWidget;
-  auto* list_layout = new QVBoxLayout(list);
-  list_layout->setContentsMargins(0, 0, 0, 0);
-  list_layout->addLayout(row);
-  list_layout->addWidget(table_);
-  auto* picture = new QWidget;
-  auto* picture_layout = new QVBoxLayout(picture);
-  picture_layout->setContentsMargins(0, 0, 0, 0);
-  auto* axis_row = new QHBoxLayout;
-  axis_row->addWidget(new QLabel("Iteration time against"));
-  axis_row->addWidget(against_);
-  axis_row->addStretch();
-  picture_layout->addLayout(axis_row);
-  picture_layout->addWidget(scatter_, 1);
-  below_->addTab(comparison_, "Pinned side by side");
-  below_->addTab(why_, "Why not this one?");
-  below_->addTab(rejected_, "Cannot run");
-  auto* bottom = new QSplitter(Qt::Horizontal);
-  bottom->setObjectName("plans picture and pins");
-  bottom->addWidget(picture);
-  bottom->addWidget(below_);
-  bottom->setSizes({500, 500});
-  auto* both = new QSplitter(Qt::Vertical);
-  both->setObjectName("plans table and below");
-  both->addWidget(list);
-  both->addWidget(bottom);
-  both->setSizes({400, 420});
-  auto* all = new QVBoxLayout(this);
-  all->addLayout(top);
-  all->addWidget(both, 1);
-
+// The menu on the right button.
+void PlansView::set_up_row_actions() {
   auto* copy = new QAction("Copy the row", table_);
   copy->setShortcut(QKeySequence::Copy);
   copy->setShortcutContext(Qt::WidgetShortcut);
@@ -213,29 +176,85 @@ PlansView::PlansView(Document& document, QWidget* parent)
   table_->addActions({entry("Use this plan", [this] { use(selected()); }), entry("Pin", [this] { pin(selected()); }),
                       entry("Why not?", [this] { explain_why_not(selected()); }), copy});
   table_->setContextMenuPolicy(Qt::ActionsContextMenu);
+}
+
+QHBoxLayout* PlansView::make_search_row() {
+  progress_->setAccessibleName("Progress of the search");
+  progress_->setMaximumWidth(320);
+  progress_->setTextVisible(false);
+  progress_->hide();
+  status_->setWordWrap(true);  // what it says is long, and a window fits into a small screen
+  status_->setSizePolicy(QSizePolicy::Ignored, QSizePolicy::Preferred);
+  status_->setAccessibleName("State of the search");
+  status_->setText("No search yet: press Search, or change a field of the plan.");
+  cancel_->setEnabled(false);
   connect(search_, &QPushButton::clicked, this, [this] { search(); });
   connect(cancel_, &QPushButton::clicked, this, [this] { cancel(); });
+  auto* row = new QHBoxLayout;
+  row->addWidget(search_);
+  row->addWidget(cancel_);
+  row->addWidget(progress_);
+  row->addWidget(status_, 1);
+  return row;
+}
+
+QHBoxLayout* PlansView::make_buttons() {
+  filter_->setPlaceholderText("Filter: TP8, ZeRO-1, full …");
+  filter_->setAccessibleName("Filter of plans");
+  filter_->setClearButtonEnabled(true);
   connect(filter_, &QLineEdit::textChanged, &proxy_, &QSortFilterProxyModel::setFilterFixedString);
-  connect(use_button, &QPushButton::clicked, this, [this] { use(selected()); });
-  connect(pin_button, &QPushButton::clicked, this, [this] { pin(selected()); });
-  connect(pin_current_button, &QPushButton::clicked, this, [this] { pin_current(); });
-  connect(unpin_button, &QPushButton::clicked, this, [this] { unpin_all(); });
-  connect(why_button, &QPushButton::clicked, this, [this] { explain_why_not(selected()); });
-  connect(why_current_button, &QPushButton::clicked, this, [this] { explain_why_not_current(); });
-  connect(table_, &QTableView::doubleClicked, this, [this](const QModelIndex& index) { use(source_row(index)); });
-  connect(table_->selectionModel(), &QItemSelectionModel::currentRowChanged, this,
-          [this](const QModelIndex& now) { scatter_->set_selected(now.isValid() ? source_row(now) : -1); });
+  auto* row = new QHBoxLayout;
+  row->addWidget(filter_, 1);
+  const auto add = [&](const QString& words, const std::function<void()>& work) {
+    auto* button = new QPushButton(words);
+    connect(button, &QPushButton::clicked, this, work);
+    row->addWidget(button);
+    return button;
+  };
+  add("Use this plan", [this] { use(selected()); });
+  add("Pin", [this] { pin(selected()); });
+  add("Pin current", [this] { pin_current(); });
+  add("Unpin all", [this] { unpin_all(); });
+  add("Why not?", [this] { explain_why_not(selected()); });
+  add("Why not current?", [this] {
+    explain_why_not_current();
+  })->setToolTip("What makes the current plan slower than the best of the table, or rules it out");
+  return row;
+}
+
+QWidget* PlansView::make_picture() {
+  against_->addItems({"peak memory", "cost a step"});
+  against_->setAccessibleName("What time is drawn against");
   connect(against_, &QComboBox::currentIndexChanged, this, [this] { show_scatter(); });
+  scatter_->set_hint("A search draws its plans here: time against memory or cost, with the Pareto front.");
   scatter_->on_select = [this](int point) {
     if (point < model_.rowCount()) table_->selectRow(proxy_.mapFromSource(model_.index(point, 0)).row());
   };
-  connect(&document_, &Document::evaluated, this, [this] {
-    if (!document_.settled()) return;
-    show_scatter();
-    show_status();
-  });
-  connect(&document_, &Document::scenario_changed, this, [this] { show_status(); });
-  show_pins();
+  auto* axis_row = new QHBoxLayout;
+  axis_row->addWidget(new QLabel("Iteration time against"));
+  axis_row->addWidget(against_);
+  axis_row->addStretch();
+  auto* picture = new QWidget;
+  auto* column = new QVBoxLayout(picture);
+  column->setContentsMargins(0, 0, 0, 0);
+  column->addLayout(axis_row);
+  column->addWidget(scatter_, 1);
+  return picture;
+}
+
+void PlansView::set_up_below() {
+  why_->setWordWrap(true);
+  why_->setAlignment(Qt::AlignTop);
+  why_->setMargin(8);
+  why_->setTextInteractionFlags(Qt::TextSelectableByMouse);
+  why_->setText("Select a plan of the table and press “Why not?” to see what makes it slower than the fastest.");
+  comparison_->viewport()->installEventFilter(this);
+  rejected_->setColumnCount(3);
+  rejected_->setHorizontalHeaderLabels({"Plans", "Split", "Why they cannot run"});
+  say_in(*rejected_, "A search lists here what it refuses, and why.");
+  below_->addTab(comparison_, "Pinned side by side");
+  below_->addTab(why_, "Why not this one?");
+  below_->addTab(rejected_, "Cannot run");
 }
 
 PlansView::Found PlansView::run(const Scenario& scenario, const std::stop_token& stop) {

@@ -3,6 +3,7 @@
 
 #include <QComboBox>
 #include <QElapsedTimer>
+#include <QHBoxLayout>
 #include <QLabel>
 #include <QLineEdit>
 #include <QProgressBar>
@@ -76,6 +77,12 @@ class PlansView : public QWidget {
     planner::SearchResult result;
     Scenario scenario;
   };
+  void set_up_table();
+  void set_up_row_actions();
+  void set_up_below();
+  QHBoxLayout* make_search_row();
+  QHBoxLayout* make_buttons();
+  QWidget* make_picture();
   void show_result(const Found& found);
   /// The best so far, while the search goes on.
   void show_interim(const std::vector<std::pair<program::Plan, double>>& ranking);

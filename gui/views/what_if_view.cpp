@@ -3,7 +3,6 @@
 #include <QAction>
 #include <QClipboard>
 #include <QGuiApplication>
-#include <QHBoxLayout>
 #include <QHeaderView>
 #include <QSplitter>
 #include <QVBoxLayout>
@@ -87,19 +86,71 @@ WhatIfView::WhatIfView(Document& document, QWidget* parent)
           },
           [this](WhatIfAnswer answer) { show_answer(std::move(answer)); }) {
   setFocusProxy(question_);
+  set_up_table();
+  auto* both = new QSplitter(Qt::Vertical);
+  both->setObjectName("what if table and picture");
+  both->addWidget(table_);
+  both->addWidget(chart_);
+  both->setSizes({300, 300});
+  chart_->setMinimumHeight(kLeastHeight);
+  chart_->set_hint("The answers are drawn here.");
+  auto* all = new QVBoxLayout(this);
+  all->addLayout(make_question());
+  all->addWidget(refusal_);
+  all->addLayout(make_answer());
+  all->addWidget(both, 1);
+  all->addWidget(command_);
+  command_->setReadOnly(true);
+  command_->setFrame(false);
+  command_->setAccessibleName("The same question on the command line");
+  command_->setToolTip("The same question on the command line");
+  connect(&document_, &Document::scenario_changed, this, [this] {
+    own_value_ ? show_request() : show_question();
+    show_words();
+  });
+}
+
+QHBoxLayout* WhatIfView::make_question() {
   for (const QuestionTraits& traits : question_table()) question_->addItem(traits.words);
   question_->setAccessibleName("Question");
   value_->setAccessibleName("What the question takes");
   refusal_->setAccessibleName("Why it cannot be asked");
   refusal_->setWordWrap(true);
+  cancel_->setEnabled(false);
+  auto* words = new QLabel("What if:");
+  words->setBuddy(question_);
+  connect(question_, &QComboBox::currentIndexChanged, this, [this] { show_question(); });
+  connect(value_, &QLineEdit::textEdited, this, [this] {
+    own_value_ = true;
+    show_request();
+  });
+  connect(value_, &QLineEdit::returnPressed, this, [this] { ask(); });
+  connect(ask_, &QPushButton::clicked, this, [this] { ask(); });
+  connect(cancel_, &QPushButton::clicked, this, [this] { cancel(); });
+  auto* row = new QHBoxLayout;
+  row->addWidget(words);
+  row->addWidget(question_);
+  row->addWidget(value_, 1);
+  row->addWidget(ask_);
+  row->addWidget(cancel_);
+  return row;
+}
+
+QHBoxLayout* WhatIfView::make_answer() {
   sentence_->setAccessibleName("Answer");
   sentence_->setWordWrap(true);
   sentence_->setTextInteractionFlags(Qt::TextSelectableByMouse);
   sentence_->setText("Choose a question and press Ask: every row is a search for the best plan there.");
-  command_->setReadOnly(true);
-  command_->setFrame(false);
-  command_->setAccessibleName("The same question on the command line");
-  command_->setToolTip("The same question on the command line");
+  use_->setEnabled(false);
+  use_->setToolTip("Make the job, cluster and plan of the selected row those of this window");
+  connect(use_, &QPushButton::clicked, this, [this] { use(table_->currentRow()); });
+  auto* row = new QHBoxLayout;
+  row->addWidget(sentence_, 1);
+  row->addWidget(use_);
+  return row;
+}
+
+void WhatIfView::set_up_table() {
   table_->setAccessibleName("Answers");
   table_->setColumnCount(kColumns);
   for (int c = 0; c < kColumns; ++c) table_->setHorizontalHeaderItem(c, new QTableWidgetItem(kTitles[c]));
@@ -110,35 +161,6 @@ WhatIfView::WhatIfView(Document& document, QWidget* parent)
   table_->verticalHeader()->hide();
   table_->horizontalHeader()->setStretchLastSection(true);
   table_->setMinimumHeight(kLeastHeight);
-  chart_->setMinimumHeight(kLeastHeight);
-  chart_->set_hint("The answers are drawn here.");
-  cancel_->setEnabled(false);
-  use_->setEnabled(false);
-  use_->setToolTip("Make the job, cluster and plan of the selected row those of this window");
-
-  auto* top = new QHBoxLayout;
-  auto* words = new QLabel("What if:");
-  words->setBuddy(question_);
-  top->addWidget(words);
-  top->addWidget(question_);
-  top->addWidget(value_, 1);
-  top->addWidget(ask_);
-  top->addWidget(cancel_);
-  auto* said = new QHBoxLayout;
-  said->addWidget(sentence_, 1);
-  said->addWidget(use_);
-  auto* both = new QSplitter(Qt::Vertical);
-  both->setObjectName("what if table and picture");
-  both->addWidget(table_);
-  both->addWidget(chart_);
-  both->setSizes({300, 300});
-  auto* all = new QVBoxLayout(this);
-  all->addLayout(top);
-  all->addWidget(refusal_);
-  all->addLayout(said);
-  all->addWidget(both, 1);
-  all->addWidget(command_);
-
   auto* copy = new QAction("Copy the row", table_);
   copy->setShortcut(QKeySequence::Copy);
   copy->setShortcutContext(Qt::WidgetShortcut);
@@ -152,23 +174,10 @@ WhatIfView::WhatIfView(Document& document, QWidget* parent)
   connect(use_row, &QAction::triggered, this, [this] { use(table_->currentRow()); });
   table_->addActions({use_row, copy});
   table_->setContextMenuPolicy(Qt::ActionsContextMenu);
-  connect(question_, &QComboBox::currentIndexChanged, this, [this] { show_question(); });
-  connect(value_, &QLineEdit::textEdited, this, [this] {
-    own_value_ = true;
-    show_request();
-  });
-  connect(value_, &QLineEdit::returnPressed, this, [this] { ask(); });
-  connect(ask_, &QPushButton::clicked, this, [this] { ask(); });
-  connect(cancel_, &QPushButton::clicked, this, [this] { cancel(); });
-  connect(use_, &QPushButton::clicked, this, [this] { use(table_->currentRow()); });
   connect(table_, &QTableWidget::doubleClicked, this, [this](const QModelIndex& index) { use(index.row()); });
   connect(table_, &QTableWidget::itemSelectionChanged, this, [this] {
     const int row = table_->currentRow();
     use_->setEnabled(row >= 0 && answer_.rows[static_cast<std::size_t>(row)].best);
-  });
-  connect(&document_, &Document::scenario_changed, this, [this] {
-    own_value_ ? show_request() : show_question();
-    show_words();
   });
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <QComboBox>
+#include <QHBoxLayout>
 #include <QLabel>
 #include <QLineEdit>
 #include <QPushButton>
@@ -42,6 +43,9 @@ class WhatIfView : public QWidget {
     WhatIfRequest request;
     std::uint64_t number = 0;
   };
+  QHBoxLayout* make_question();
+  QHBoxLayout* make_answer();
+  void set_up_table();
   WhatIfRequest request() const;
   Question chosen() const { return static_cast<Question>(question_->currentIndex()); }
   void show_question();  ///< another one: what it takes

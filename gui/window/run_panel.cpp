@@ -3,8 +3,6 @@
 #include <QCoreApplication>
 #include <QFileDialog>
 #include <QFileInfo>
-#include <QHBoxLayout>
-#include <QSplitter>
 #include <QStandardPaths>
 #include <QVBoxLayout>
 #include <nlohmann/json.hpp>
@@ -64,14 +62,23 @@ RunPanel::RunPanel(Document& document, QWidget* parent)
       loss_(new LineChart("Loss by step")),
       speed_(new LineChart("Throughput by step")),
       log_(new QPlainTextEdit) {
-  corpus_->setAccessibleName("Text to train on");
-  corpus_->setPlaceholderText("Text or token file to train on");
-  choose_->setAccessibleName("Choose the text");
-  sample_->setAccessibleName("Train on a sample text");
-  sample_->setToolTip("A text that Trivium makes: sums in words, 256 KiB. Enough to see that a run works and how fast");
   whose_->setAccessibleName("Whose curves these are");
   whose_->setWordWrap(true);
   whose_->hide();
+  auto* layout = new QVBoxLayout(this);
+  layout->addLayout(make_controls());
+  layout->addWidget(whose_);
+  layout->addWidget(make_charts(), 1);
+  follow_process();
+  connect(&document_, &Document::scenario_changed, this, [this] { show_whose(); });
+  connect(&document_, &Document::evaluated, this, [this] {
+    if (!losses_.empty()) draw_steps();
+  });
+}
+
+// What to train on, how long, where checkpoints go, and how it stands.
+QHBoxLayout* RunPanel::make_controls() {
+  set_up_corpus();
   checkpoint_->setAccessibleName("Folder of checkpoints");
   checkpoint_->setPlaceholderText("Checkpoints: none");
   checkpoint_->setToolTip("Folder that checkpoints are kept in; none: none are kept");
@@ -85,12 +92,9 @@ RunPanel::RunPanel(Document& document, QWidget* parent)
   stop_->setEnabled(false);
   state_->setAccessibleName("State of the run");
   state_->setWordWrap(true);
-  log_->setReadOnly(true);
-  log_->setMaximumBlockCount(kMostLogLines);
-  log_->setAccessibleName("What the run says");
-  log_->setPlaceholderText("What the run says comes here.");
-  loss_->set_hint("The loss of every step comes here while a run goes on.");
-  speed_->set_hint("Tokens per second come here.");
+  connect(start_, &QPushButton::clicked, this, [this] { start(); });
+  connect(resume_, &QPushButton::clicked, this, [this] { resume(); });
+  connect(stop_, &QPushButton::clicked, this, [this] { stop(); });
   auto* row = new QHBoxLayout;
   row->addWidget(corpus_, 2);
   row->addWidget(choose_);
@@ -101,24 +105,15 @@ RunPanel::RunPanel(Document& document, QWidget* parent)
   row->addWidget(resume_);
   row->addWidget(stop_);
   row->addWidget(state_, 3);
-  auto* charts = new QSplitter(Qt::Horizontal);
-  charts->setObjectName("run charts and log");
-  for (QWidget* part : std::initializer_list<QWidget*>{loss_, speed_, log_}) part->setMinimumHeight(kLeastHeight);
-  charts->addWidget(loss_);
-  charts->addWidget(speed_);
-  charts->addWidget(log_);
-  auto* layout = new QVBoxLayout(this);
-  layout->addLayout(row);
-  layout->addWidget(whose_);
-  layout->addWidget(charts, 1);
-  connect(sample_, &QPushButton::clicked, this, [this] { choose_sample(); });
-  connect(&document_, &Document::scenario_changed, this, [this] { show_whose(); });
-  connect(&document_, &Document::evaluated, this, [this] {
-    if (!losses_.empty()) draw_steps();
-  });
-  connect(start_, &QPushButton::clicked, this, [this] { start(); });
-  connect(resume_, &QPushButton::clicked, this, [this] { resume(); });
-  connect(stop_, &QPushButton::clicked, this, [this] { stop(); });
+  return row;
+}
+
+void RunPanel::set_up_corpus() {
+  corpus_->setAccessibleName("Text to train on");
+  corpus_->setPlaceholderText("Text or token file to train on");
+  choose_->setAccessibleName("Choose the text");
+  sample_->setAccessibleName("Train on a sample text");
+  sample_->setToolTip("A text that Trivium makes: sums in words, 256 KiB. Enough to see that a run works and how fast");
   connect(corpus_, &QLineEdit::returnPressed, this, [this] { start(); });
   connect(corpus_, &QLineEdit::textChanged, this, [this] {
     if (state_->text() == kChooseText) state_->clear();
@@ -127,6 +122,26 @@ RunPanel::RunPanel(Document& document, QWidget* parent)
     const QString file = QFileDialog::getOpenFileName(this, "Text to train on");
     if (!file.isEmpty()) corpus_->setText(file);
   });
+  connect(sample_, &QPushButton::clicked, this, [this] { choose_sample(); });
+}
+
+QSplitter* RunPanel::make_charts() {
+  log_->setReadOnly(true);
+  log_->setMaximumBlockCount(kMostLogLines);
+  log_->setAccessibleName("What the run says");
+  log_->setPlaceholderText("What the run says comes here.");
+  loss_->set_hint("The loss of every step comes here while a run goes on.");
+  speed_->set_hint("Tokens per second come here.");
+  auto* charts = new QSplitter(Qt::Horizontal);
+  charts->setObjectName("run charts and log");
+  for (QWidget* part : std::initializer_list<QWidget*>{loss_, speed_, log_}) {
+    part->setMinimumHeight(kLeastHeight);
+    charts->addWidget(part);
+  }
+  return charts;
+}
+
+void RunPanel::follow_process() {
   connect(&process_, &QProcess::readyReadStandardOutput, this, [this] { read_steps(); });
   connect(&process_, &QProcess::readyReadStandardError, this,
           [this] { log_->appendPlainText(QString::fromUtf8(process_.readAllStandardError()).trimmed()); });

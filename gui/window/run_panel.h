@@ -1,12 +1,14 @@
 // Runs the plan on this machine as a child of its own, so that neither program can take the other down.
 #pragma once
 
+#include <QHBoxLayout>
 #include <QLabel>
 #include <QLineEdit>
 #include <QPlainTextEdit>
 #include <QProcess>
 #include <QPushButton>
 #include <QSpinBox>
+#include <QSplitter>
 #include <QTemporaryDir>
 #include <QWidget>
 #include <functional>
@@ -73,6 +75,10 @@ class RunPanel : public QWidget {
   void showEvent(QShowEvent* event) override;
 
  private:
+  QHBoxLayout* make_controls();
+  void set_up_corpus();
+  QSplitter* make_charts();
+  void follow_process();
   void ask_for_checkpoints();
   void begin(bool resumed);
   void launch(const QStringList& arguments);

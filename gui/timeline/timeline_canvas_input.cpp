@@ -142,8 +142,8 @@ std::vector<RowId> TimelineCanvas::rows_dragged_over(QPoint from, QPoint to) con
   if (first == nullptr) return {};
   if (pinned || to.y() < time_area().top()) return {first->id};
   const int scroll = verticalScrollBar()->value() - time_area().top();
-  const auto [top, bottom] = std::minmax(from.y() + scroll, to.y() + scroll);
-  const auto [begin, end] = layout_.rows_between(top, bottom + 1);
+  const auto [begin, end] =
+      layout_.rows_between(std::min(from.y(), to.y()) + scroll, std::max(from.y(), to.y()) + scroll + 1);
   if (end - begin <= 1) return {first->id};
   std::vector<RowId> shown, open;
   for (std::size_t r = begin; r < end; ++r) {

@@ -59,7 +59,17 @@ std::vector<std::uint64_t> words_in(const std::vector<std::string>& names, const
 
 }  // namespace
 
-NameFilter::NameFilter(std::string_view query) : words_(words_of(query)) {}
+// A number says which of what stands before it: "stage 2" is not in "rank 2, stage 1".
+NameFilter::NameFilter(std::string_view query) {
+  for (std::string& word : words_of(query)) {
+    const bool number = std::all_of(word.begin(), word.end(), [](unsigned char c) { return std::isdigit(c) != 0; });
+    if (number && !words_.empty()) {
+      words_.back() += " " + word;
+    } else {
+      words_.push_back(std::move(word));
+    }
+  }
+}
 
 bool NameFilter::is_met_by(const std::string& name) const {
   return words_in(name, words_) ==

@@ -35,7 +35,7 @@ double share_of(const std::string& text) {
   const double share = value.value_or(-1) / (percent ? 100 : 1);
   if (share < 0 || share >= 1) {
     throw base::Failure(base::ErrorKind::kUsage,
-                        fmt::format("--jitter {}: give a share below all, such as 5% or 0.05", base::quote(text)));
+                        fmt::format("--jitter {}: expected a share below 100%, such as 5% or 0.05", base::quote(text)));
   }
   return share;
 }

@@ -85,10 +85,10 @@ void require_devices(const JobRequest& request, bool gpus) {
     const std::string& name = group.node.device.name;
     throw base::Failure(
         base::ErrorKind::kHardware,
-        gpus ? fmt::format("the plan is for {} devices {}, the CUDA backend runs on GPUs; plan again with --cluster "
-                           "of such, as h200",
+        gpus ? fmt::format("the plan targets {} x {}, but --backend cuda runs on GPUs; plan again with --cluster for "
+                           "GPUs, such as h200",
                            ranks, name)
-             : fmt::format("the plan is for {} devices {}, the CPU backend runs on cores; plan again with "
+             : fmt::format("the plan targets {} x {}, but --backend cpu runs on CPU cores; plan again with "
                            "--cluster this-machine",
                            ranks, name));
   }

@@ -147,7 +147,7 @@ std::string objection_to_output(const std::string& file) {
   }
   const fs::path parent = fs::path(file).parent_path(), folder = parent.empty() ? fs::path(".") : parent;
   if (!fs::is_directory(folder, ignored)) {
-    return fmt::format("{}: there is no folder {}; create it first", name, base::one_line(folder.string()));
+    return fmt::format("{}: folder {} does not exist; create it first", name, base::one_line(folder.string()));
   }
   return ::access(folder.c_str(), W_OK) == 0 ? "" : fmt::format("{}: its folder may not be written", name);
 }

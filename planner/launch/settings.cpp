@@ -81,7 +81,7 @@ std::optional<std::int64_t> Settings::count(std::initializer_list<const char*> n
   const auto [end, error] = std::from_chars(word->data(), word->data() + word->size(), value);
   if (error != std::errc() || end != word->data() + word->size() || value < low || value > high) {
     fail(fmt::format("{} must be a whole number from {} to {}, not {}{}", spelled(*names.begin()), low, high,
-                     base::quote(*word), word->find('$') == std::string::npos ? "" : ", which the file does not say"));
+                     base::quote(*word), word->find('$') == std::string::npos ? "" : ", which the file never sets"));
   }
   return value;
 }
@@ -122,7 +122,7 @@ void lose_unread(const Settings& settings, std::vector<Loss>& losses) {
     }
   }
   if (!beside.empty())
-    losses.push_back({"arguments", fmt::format("of data, logs and checkpoints, no part of a plan: {}", beside)});
+    losses.push_back({"arguments", fmt::format("ignored, about data, logs and checkpoints: {}", beside)});
 }
 
 }  // namespace trivium::planner::launch

@@ -48,7 +48,7 @@ Verdict check_ranges(const Job& job) {
 }
 
 Verdict missing(const std::string& field, const std::string& what) {
-  return refuse(field + "-supported", fmt::format("{} is not lowered yet: {}", field, what));
+  return refuse(field + "-supported", fmt::format("{} is not implemented: {}", field, what));
 }
 
 Verdict check_away_gradients(const Job& job) {

@@ -59,9 +59,10 @@ make_root() {
   [ -n "$mirror" ] || fail "no mirror in apt's lists; name one in TRIVIUM_MIRROR"
   if [[ $mirror == */ubuntu* ]]; then
     options+=(--components=main,universe)
-    # Debian's debootstrap knows neither the newest suites of Ubuntu, which are made as all before, nor its keys.
+    # Debian's debootstrap does not know the newest suites of Ubuntu, which are made as all before.
     [ -e "/usr/share/debootstrap/scripts/$2" ] || script=(/usr/share/debootstrap/scripts/gutsy)
-    [ -e /usr/share/keyrings/ubuntu-archive-keyring.gpg ] || options+=(--no-check-gpg)
+    [ -e /usr/share/keyrings/ubuntu-archive-keyring.gpg ] || ensure ubuntu-archive-keyring
+    options+=(--keyring=/usr/share/keyrings/ubuntu-archive-keyring.gpg)
   fi
   unmount_root "$1"
   rm -rf --one-file-system "$1"

@@ -226,7 +226,7 @@ TEST(MegatronImport, WritesLayoutsOut) {
 TEST(MegatronImport, NamesTheArgumentThatIsWrong) {
   EXPECT_THAT(message_of("x --num-layers many", import_megatron),
               HasSubstr("launch.sh: --num-layers must be a whole number from 1 to 16777216, not \"many\""));
-  EXPECT_THAT(message_of("x --num-layers $LAYERS", import_megatron), HasSubstr("which the file does not say"));
+  EXPECT_THAT(message_of("x --num-layers $LAYERS", import_megatron), HasSubstr("which the file never sets"));
   EXPECT_THAT(message_of("x --num-layers", import_megatron), HasSubstr("--num-layers has no value"));
   EXPECT_THAT(message_of("", import_megatron), HasSubstr("no argument of a trainer is in it"));
   EXPECT_THAT(message_of("x --num-layers 4 --hidden-size 64 --num-attention-heads 4 --seq-length 8 --bf16 --fp16",

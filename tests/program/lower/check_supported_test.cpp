@@ -50,11 +50,11 @@ TEST(Check, RefusesCountsOutOfRange) {
 TEST(Check, RefusesWhatIsNotLoweredYetByName) {
   expect_refused({
       {"offload.gradients-supported",
-       "offload.gradients is not lowered yet: stack megatron adds to the tied embedding of one stage at both ends of a "
+       "offload.gradients is not implemented: stack megatron adds to the tied embedding of one stage at both ends of a "
        "backward; use stack trivium, or pipeline 2",
        [](Job& j) { j.plan.offload.gradients = Storage::kHost, j.plan.stack = "megatron"; }},
       {"offload.gradients-supported",
-       "offload.gradients is not lowered yet: experts that are spread over ranks keep their own; use none, or expert 1",
+       "offload.gradients is not implemented: experts that are spread over ranks keep their own; use none, or expert 1",
        [](Job& j) {
          j.model.linear_bias = false;
          j.model.experts = models::Experts{.count = 4};
@@ -65,14 +65,14 @@ TEST(Check, RefusesWhatIsNotLoweredYetByName) {
        "offload.parameters with zero_stage 0: they are whole on the device between passes; use zero_stage 3",
        [](Job& j) { j.plan.offload.parameters = Storage::kDisk; }},
       {"compression-supported",
-       "compression is not lowered yet: top_k in fp16: what is not sent would outlive the loss scale; use precision "
+       "compression is not implemented: top_k in fp16: what is not sent would outlive the loss scale; use precision "
        "bf16",
        [](Job& j) { j.plan.compression = Compression::kTopK, j.plan.precision = DType::kFp16; }},
       {"compression-supported",
-       "compression is not lowered yet: sums that are scattered to shards; use zero_stage 0, or compression none",
+       "compression is not implemented: sums that are scattered to shards; use zero_stage 0, or compression none",
        [](Job& j) { j.plan.compression = Compression::kFp16, j.plan.data = 2, j.plan.zero_stage = 1; }},
       {"overlap.pipeline-supported",
-       "overlap.pipeline is not lowered yet: transfers always run beside compute; use true",
+       "overlap.pipeline is not implemented: transfers always run beside compute; use true",
        [](Job& j) { j.plan.overlap.pipeline = false; }},
       {"stack-known", "unknown stack \"megatron-2077\"", [](Job& j) { j.plan.stack = "megatron-2077"; }},
   });

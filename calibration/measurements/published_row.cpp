@@ -216,6 +216,14 @@ std::int64_t usual_bucket(const program::StackTraits& stack, const program::Plan
   return std::max(stack.bucket_elements, kEachRank * ranks) * program::size_of(plan.reduce_dtype);
 }
 
+/// FSDP's trainers print what a replica is given for a step. A pipeline cuts it into as many micro-batches as it has
+/// stages, unless told otherwise (torchtitan, pipeline_parallel_microbatches).
+int micro_batch_of(const program::StackTraits& stack, const program::Plan& plan, std::int64_t printed,
+                   std::int64_t global_batch) {
+  const bool whole = stack.wide_shards_only && plan.pipeline > 1 && printed * plan.data == global_batch;
+  return static_cast<int>(whole && printed % plan.pipeline == 0 ? printed / plan.pipeline : printed);
+}
+
 program::Plan plan_of(const CsvTable::Row& row, const program::StackTraits& stack) {
   const auto degree = [&](const std::string& column) { return static_cast<int>(count(row, column)); };
   program::Plan plan;
@@ -228,7 +236,8 @@ program::Plan plan_of(const CsvTable::Row& row, const program::StackTraits& stac
     plan.expert = degree("ep");
     if (plan.tensor > 1 && count(row, "etp", plan.tensor) == 1) plan.expert_tensor = 1;
   }
-  plan.micro_batch = degree("micro_batch");
+  plan.micro_batch =
+      micro_batch_of(stack, plan, count(row, "micro_batch"), row.integer("global_batch", 1, kMostCounted));
   plan.schedule = program::usual_schedule(plan.virtual_stages);
   plan.sequence_parallel = plan.tensor > 1 && yes(row, "sequence_parallel");
   plan.zero_stage = static_cast<int>(row.integer("zero_stage", 0, 3));

@@ -16,7 +16,9 @@ std::vector<int> layers_by_cost(const models::Model& model, int stages) {
     const double share = total * static_cast<double>(stage + 1) / stages;
     if (layer * static_cast<double>(i) > share && stage + 1 < layers.size()) ++stage;
   }
-  for (std::size_t empty = layers.size(); empty-- > 0 && layers[empty] == 0;) {
+  // A last stage may hold the head alone. Where nanotron gives it the loss alone, as the stage before had room for the
+  // head, it is replayed with both.
+  for (std::size_t empty = layers.size() - 1; empty-- > 0 && layers[empty] == 0;) {
     const auto from = std::find_if(layers.rbegin(), layers.rend(), [](int count) { return count > 1; });
     --*from;
     layers[empty] = 1;

@@ -97,8 +97,11 @@ std::string pipeline_layout(const program::Job& job) {
   if (std::adjacent_find(layers.begin(), layers.end(), std::not_equal_to<>()) == layers.end()) return "";
   // Parts run by virtual chunk, then by rank: the order of the model, as ours.
   std::string layout = "E";
-  for (std::size_t i = 0; i < layers.size(); ++i) layout += fmt::format("{}t*{}", i == 0 ? "" : "|", layers[i]);
-  return layout + ",L";
+  for (std::size_t i = 0; i < layers.size(); ++i) {
+    if (i > 0) layout += '|';
+    if (layers[i] > 0) layout += fmt::format("t*{}", layers[i]);
+  }
+  return layout + (layers.back() > 0 ? ",L" : "L");
 }
 
 std::string title_of(const program::Job& job, Trainer trainer) {

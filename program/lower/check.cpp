@@ -273,8 +273,8 @@ Verdict check_pipeline(const Job& job) {
       return refuse("stage-layers-count", fmt::format("stage_layers has {} entries; pipeline x virtual_stages is {}",
                                                       layers.size(), plan.chunks()));
     }
-    if (std::any_of(layers.begin(), layers.end(), [](int n) { return n < 1; })) {
-      return refuse("stage-layers-positive", "every entry of stage_layers must be 1 or more");
+    if (std::any_of(layers.begin(), layers.end() - 1, [](int n) { return n < 1; }) || layers.back() < 0) {
+      return refuse("stage-layers-positive", "every entry of stage_layers must be 1 or more, the last 0 or more");
     }
     const auto sum = std::accumulate(layers.begin(), layers.end(), std::int64_t{0});
     if (sum != job.model.layers) {

@@ -138,8 +138,8 @@ class LayerWriter {
   int return_spills(int rows, const std::string& name, const LayerKept& kept, int layer, Pass pass);
   Product router_product() const;
   /// `once`: on the first tensor rank alone.
-  void expert_bias(const char* parameter, int rows, int counts, std::int64_t width, bool once, int layer, Pass pass);
-  void expert_bias_backward(const char* parameter, int d, int counts, std::int64_t width, bool once, int layer);
+  void expert_bias(const char* parameter, int rows, int counts, std::int64_t width, bool leaves, int layer, Pass pass);
+  void expert_bias_backward(const char* parameter, int d, int counts, std::int64_t width, bool leaves, int layer);
   Op& routing_op(Op& op, std::int64_t n, int layer);
   Op& expert_op(Op& op, std::int64_t out, std::int64_t in, int layer);
   void parallel_forward(int layer, const LayerKept& kept, int output, Pass pass);

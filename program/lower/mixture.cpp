@@ -163,20 +163,25 @@ LayerWriter::Product LayerWriter::router_product() const {
 }
 
 // Rows behind a product of the experts get the biases of theirs; tensor ranks have a part of the first one's columns,
-// and of the second one's sums.
-void LayerWriter::expert_bias(const char* parameter, int rows, int counts, std::int64_t width, bool once, int layer,
+// and of the second one's sums. `elements` says whether the rows leave the experts: trainers add these biases otherwise
+// than those inside (simulator/cost/transformer_engine.h).
+void LayerWriter::expert_bias(const char* parameter, int rows, int counts, std::int64_t width, bool leaves, int layer,
                               Pass pass) {
   const int bias = p_.value(parameter, layer);
   if (bias == kNoBuffer) return;
-  expert_op(b_.add(OpKind::kExpertBias, pass, {rows, bias, counts}, {rows}), width, once ? 1 : 0, layer);
+  const int once = leaves && s_.expert_split > 1 ? 1 : 0;
+  expert_op(b_.add(OpKind::kExpertBias, pass, {rows, bias, counts}, {rows}), width, once, layer).elements =
+      leaves ? 1 : 0;
 }
 
-void LayerWriter::expert_bias_backward(const char* parameter, int d, int counts, std::int64_t width, bool once,
+void LayerWriter::expert_bias_backward(const char* parameter, int d, int counts, std::int64_t width, bool leaves,
                                        int layer) {
   const int gradient = p_.gradient(parameter, layer);
   if (gradient == kNoBuffer) return;
-  expert_op(b_.add(OpKind::kExpertBiasBackward, Pass::kBackward, {d, kNoBuffer, counts}, {gradient}), width,
-            once ? 1 : 0, layer);
+  const int once = leaves && s_.expert_split > 1 ? 1 : 0;
+  expert_op(b_.add(OpKind::kExpertBiasBackward, Pass::kBackward, {d, kNoBuffer, counts}, {gradient}), width, once,
+            layer)
+      .elements = leaves ? 1 : 0;
 }
 
 // Gives choices their rows, and tells every rank of the expert group how many come for each of its experts.
@@ -237,7 +242,7 @@ int LayerWriter::mixture_branch(int read, const LayerKept& kept, int layer, Pass
   act.k = s_.activation;
   const int rows_out = moves ? scratch("rows of experts", s_.expert_rows * s_.hidden, s_.type) : kept.returned;
   expert_matmul(activated, {"mlp.experts.c_proj", s_.hidden, ffn, kept.casts.act}, kept.counts, rows_out, layer, pass);
-  expert_bias("mlp.experts.c_proj.bias", rows_out, kept.counts, s_.hidden, s_.expert_split > 1, layer, pass);
+  expert_bias("mlp.experts.c_proj.bias", rows_out, kept.counts, s_.hidden, true, layer, pass);
   rows_from_experts(rows_out, kept.returned, layer, pass);
   const int home = return_spills(kept.returned, "returned rows", kept, layer, pass);
   const auto own_tokens = [&] {
@@ -269,7 +274,7 @@ void LayerWriter::mixture_branch_backward(const LayerKept& kept, int read, int d
   receive_spills(d_spilled, d_combined, kept, layer, kPass);
   const int d_out = rows_to_experts(
       d_combined, moves ? gradient_of("rows of experts", all_elements, layer) : d_combined, layer, kPass);
-  expert_bias_backward("mlp.experts.c_proj.bias", d_out, kept.counts, s_.hidden, s_.expert_split > 1, layer);
+  expert_bias_backward("mlp.experts.c_proj.bias", d_out, kept.counts, s_.hidden, true, layer);
   const int d_act = gradient_of("mlp activated", s_.expert_rows * ffn, layer);
   expert_wgrad(expert_dgrad(kept.act, down, d_out, kept.counts, d_act, layer), down, layer);
   const int d_fc = gradient_of("mlp inner", s_.expert_rows * fc, layer);

@@ -106,11 +106,12 @@ void PassWriter::write_backward() {
   chunk_.backward = append();
 }
 
-// The gradient that the head leaves for the last layer.
+// The gradient that the head leaves for the last layer, or, alone in its stage, for the stage before.
 int PassWriter::head_gradient() {
   builder_.segment("head");
-  const int d = splits_backward_ ? builder_.place("gradient", Space::kDeferred, shape_.type, elements_)
-                                 : builder_.temporary("gradient", shape_.type, elements_);
+  const int d = key_.layers == 0   ? inputs_.front()
+                : splits_backward_ ? builder_.place("gradient", Space::kDeferred, shape_.type, elements_)
+                                   : builder_.temporary("gradient", shape_.type, elements_);
   writer_.head_backward(head_, chunk_.labels, d);
   return d;
 }

@@ -177,7 +177,7 @@ StackTraits nanotron() {
   h.fills_half_gradients = true;
   h.balances_by_cost = true;       // nanotron/models/base.py, build_model
   h.saves_gathered_inputs = true;  // tensor_parallel/functional.py: autograd keeps what a column product was given
-  h.pipelined_issue = 0.21e-3;     // docs/explanation/cost-model.md, "Stacks"
+  h.pipelined_issue = 0.20e-3;     // docs/explanation/cost-model.md, "Stacks"
   h.logit_bytes = 8;  // measured: memory of the Ultra-Scale Playbook's runs by micro-batch: two fp32 copies
   h.issue = 2.2;      // measured there: 4.4 ms of host time a layer where tensor groups make kernels small
   h.flash_rate =

@@ -8,6 +8,7 @@
 namespace trivium::simulator {
 
 /// Products of kAttention or kAttentionBackward. `op.bytes` (softmax, mask, dropout, transposes) is not in it.
-base::Seconds attention_products(const program::Op& op, const hardware::Device& device);
+/// `flash_rate`: StackTraits::flash_rate.
+base::Seconds attention_products(const program::Op& op, const hardware::Device& device, double flash_rate = 1);
 
 }  // namespace trivium::simulator

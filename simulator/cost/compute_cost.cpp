@@ -12,6 +12,7 @@
 #include "simulator/cost/fp8.h"
 #include "simulator/cost/gemm.h"
 #include "simulator/cost/issue.h"
+#include "simulator/cost/transformer_engine.h"
 
 namespace trivium::simulator {
 namespace {
@@ -70,8 +71,8 @@ base::Seconds accumulation_time(const program::Op& op, const hardware::Device& d
 
 base::Seconds traffic_time(const program::Op& op, const hardware::Device& device, const program::StackTraits& stack) {
   const double traffic = in_all_stacks(traits_of(op.kind).op_class) ? 1.0 : stack.memory_traffic;
-  return base::Bytes((op.bytes + unfused_softmax_bytes(op, stack)) * traffic) /
-         (device.memory_bandwidth * device.memory_efficiency);
+  const double bytes = (op.bytes + unfused_softmax_bytes(op, stack)) * traffic + loose_expert_bytes(op, stack, traffic);
+  return base::Bytes(bytes) / (device.memory_bandwidth * device.memory_efficiency);
 }
 
 // Cores widen a 16-bit operand in memory before they compute in fp32, and round the result: for the 2 bytes that the
@@ -129,7 +130,7 @@ base::Seconds device_cost(const program::Op& op, const hardware::Device& device,
   if (traits_of(op.kind).op_class == OpClass::kQuantize && measured_casts) return cast_time(op, device);
   const base::Seconds traffic = traffic_time(op, device, stack);
   if (traits_of(op.kind).op_class != OpClass::kAttention) return traffic;
-  return attention_products(op, device) / (op.flash ? stack.flash_rate : 1.0) + traffic;
+  return attention_products(op, device, stack.flash_rate) + traffic;
 }
 
 base::Seconds compute_cost(const program::Op& op, const hardware::Device& device, const program::StackTraits& stack) {

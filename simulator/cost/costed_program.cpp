@@ -14,6 +14,7 @@
 #include "simulator/cost/copy_cost.h"
 #include "simulator/cost/core_sharing.h"
 #include "simulator/cost/issue.h"
+#include "simulator/cost/transformer_engine.h"
 #include "simulator/placement/placed_cluster.h"
 
 namespace trivium::simulator {
@@ -43,21 +44,33 @@ base::Seconds transfer_time(const Program& program, const hardware::Cluster& clu
                        between);
 }
 
+// Over nodes such an all-reduce reaches what one adapter carries, however many there are: 22 to 60 GB/s in the
+// Ultra-Scale Playbook's runs, where reduce-scatters and gathers reach twice that.
+hardware::Node on_one_adapter(const hardware::Node& node, const GroupPlacement& group) {
+  hardware::Node one = node;
+  one.adapters = std::min(node.adapters, std::max(1, group.sharing));
+  return one;
+}
+
 class Coster {
  public:
   Coster(const Program& program, const hardware::Cluster& cluster, const hardware::Node& node, int rank)
       : program_(program), cluster_(cluster), node_(node), rank_(rank) {}
 
   // Durations of the ops of one segment. Layers repeat, so most segments were costed before.
-  const std::vector<std::int64_t>& segment(std::span<const Op> ops, int peer_stage) {
+  const std::vector<std::int64_t>& segment(std::span<const Op> written, int peer_stage) {
     Key key;
-    for (const Op& op : ops) key.push_back(shape_key(op, peer_stage));
+    for (const Op& op : written) key.push_back(shape_key(op, peer_stage));
     const auto [at, fresh] = known_.try_emplace(std::move(key));
     if (fresh) {
+      const auto executed =
+          as_executed(written, program_.stack, program_.mesh.tensor(), program_.settings.rotary.amplitude);
+      const std::span<const Op> ops = executed ? std::span<const Op>(*executed) : written;
       std::vector<base::Seconds> communicated(ops.size());
       for (std::size_t i = 0; i < ops.size(); ++i) {
         if (program::is_copy(ops[i].kind)) communicated[i] = copy(ops[i]);
-        if (program::is_communication(ops[i].kind)) communicated[i] = communication(ops[i], peer_stage);
+        const bool left_out = ops[i].elements == 0 && written[i].elements > 0;
+        if (program::is_communication(ops[i].kind) && !left_out) communicated[i] = communication(ops[i], peer_stage);
       }
       for (const base::Seconds time : segment_costs(ops, node_.device, program_.stack, communicated,
                                                     pipelined_issue(program_.mesh, program_.stack))) {
@@ -73,6 +86,12 @@ class Coster {
     return copy_cost(base::Bytes(op.bytes * share), op.disk, std::min(node_.devices, program_.mesh.size()), node_);
   }
 
+  // Wide gradients of a stack that adds to them behind a pipeline are one all-reduce of gigabytes.
+  bool one_ring(const Op& op) const {
+    return program_.stack.fills_half_gradients && program_.mesh.pipeline() > 1 && op.kind == OpKind::kAllReduce &&
+           op.group == program::Group::kData;
+  }
+
   base::Seconds communication(const Op& op, int peer_stage) {
     if (op.kind == OpKind::kSend || op.kind == OpKind::kRecv) {
       return transfer_time(program_, cluster_, op, rank_, peer_stage);
@@ -83,7 +102,10 @@ class Coster {
     }
     base::Seconds slowest(0);
     for (const GroupPlacement& group : placed->second) {
-      slowest = std::max(slowest, collective_cost(op.kind, base::Bytes(op.bytes), group, node_, program_.stack));
+      const auto cost = [&](const hardware::Node& node) {
+        return collective_cost(op.kind, base::Bytes(op.bytes), group, node, program_.stack);
+      };
+      slowest = std::max(slowest, one_ring(op) ? cost(on_one_adapter(node_, group)) : cost(node_));
     }
     // User buffers: a product and its collective run piece by piece, each beside the other's next piece.
     const bool inside_products = op.group == program::Group::kTensor && op.lane == program::Lane::kTensor;

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "program/ir/op_kinds.h"
+#include "simulator/cost/transformer_engine.h"
 
 namespace trivium::simulator {
 namespace {
@@ -34,7 +35,8 @@ double kernels_of(const program::Op& op, const program::StackTraits& stack) {
   const program::Launches& launches = program::traits_of(op.kind).launches;
   const double kernels =
       (op.flash ? launches.flash : launches.fused) + (stack.fused_kernels || op.flash ? 0 : launches.unfused_more) +
-      (softmax_falls_back(op, stack) ? (op.kind == OpKind::kAttention ? kLooseForward : kLooseBackward) : 0);
+      (softmax_falls_back(op, stack) ? (op.kind == OpKind::kAttention ? kLooseForward : kLooseBackward) : 0) +
+      loose_expert_kernels(op, stack);
   return kernels * (op.pass == program::Pass::kBackward ? kBackwardIssue : 1.0);
 }
 

@@ -215,8 +215,8 @@ TEST(PublishedRow, ShardsOverTheRanksThatANoteSays) {
 }
 
 // 16 layers of 67.1 million elements and a head of 268.4 (four layers' worth), 1,342 in all. Four stages of 335.5: the
-// fifth layer reaches 335.5, the sixth passes it; then 11 (738 > 671), 16 (1,074 > 1,007 at 16), the head alone behind
-// them takes a layer of those before it.
+// fifth layer reaches 335.5, the sixth passes it; then 11 (738 > 671), 16 (1,074 > 1,007 at 16), and the head alone. Of
+// eight stages the last but one would have the head and the last the loss: they are one, behind a layer of its own.
 TEST(StageBalance, CountsTheHeadAsWhatItsProductTakes) {
   models::Model model;
   model.layers = 16;
@@ -226,11 +226,12 @@ TEST(StageBalance, CountsTheHeadAsWhatItsProductTakes) {
   model.ffn_hidden = 8192;
   model.vocab = 131072;
   model.activation = models::Activation::kSwiglu;
-  EXPECT_EQ(layers_by_cost(model, 4), (std::vector<int>{6, 5, 4, 1}));
+  EXPECT_EQ(layers_by_cost(model, 4), (std::vector<int>{6, 5, 5, 0}));
+  EXPECT_EQ(layers_by_cost(model, 8), (std::vector<int>{3, 3, 2, 3, 2, 2, 1, 0}));
   EXPECT_EQ(layers_by_cost(model, 1), (std::vector<int>{16}));
   model.layers = 4;  // the head is half of it: two layers fill a stage, then a stage and a half is the head
   const std::vector<int> few = layers_by_cost(model, 4);
-  EXPECT_EQ(few, (std::vector<int>{1, 1, 1, 1}));
+  EXPECT_EQ(few, (std::vector<int>{2, 1, 1, 0}));
 }
 
 /// The mean error a table may have: a little above validation/README.md, so that what makes predictions worse fails.
@@ -297,11 +298,11 @@ TEST_P(PublishedModern, IsReadAndStaysNearWhatWasReached) {
 }
 
 const std::vector<ModernTable> kModernTables{
-    {"dgxc_benchmarking_h100_gb200.csv", {{"dgx-h100", 112, 0.045, 0.02}}},
+    {"dgxc_benchmarking_h100_gb200.csv", {{"dgx-h100", 112, 0.046, 0.02}}},
     {"llmfoundry_h100.csv", {{"mosaic-h100-80gb", 38, 0.05, 0.02}}},
-    // With gpt-oss, 30 % too fast; on B200 mixtures: Qwen 3, DeepSeek-V3, gpt-oss.
-    {"megatron_bridge_summary.csv", {{"gb300-nvl72", 21, 0.12, 0.07}, {"dgx-b200", 12, 0.11, 0.06}}},
-    {"mlperf_pretrain_h100_h200_b200_gb200_gb300.csv", {{"mlperf-h200", 4, 0.06, 0.06}}},
+    // With gpt-oss, 3 to 34 % too fast; on B200 mixtures: Qwen 3, DeepSeek-V3, gpt-oss.
+    {"megatron_bridge_summary.csv", {{"gb300-nvl72", 21, 0.08, 0.03}, {"dgx-b200", 12, 0.11, 0.06}}},
+    {"mlperf_pretrain_h100_h200_b200_gb200_gb300.csv", {{"mlperf-h200", 4, 0.04, 0.04}}},
     {"simumax_b200.csv", {{"simumax-b200-8x", 21, 0.06, 0.03}}},
     {"internevo_a100_bonus.csv", {{"internevo-a100-80gb-4x100g-roce", 27, 0.07, 0.04}}},
     {"mlperf_llama2_70b_lora.csv", {}},

@@ -342,6 +342,16 @@ TEST(TorchtitanRoundTrip, GivesBackSchedulesInAV) {
   EXPECT_THAT(fields(exported(job, Trainer::kTorchtitan).losses), ::testing::Contains("schedule"));
 }
 
+// Four stages, the last of which holds the head alone: nothing stands for its layers, and it is read back.
+TEST(MegatronExport, GivesALastStageTheLossAlone) {
+  program::Job job = gpt3();
+  job.plan.pipeline = 4;
+  job.plan.stage_layers = {32, 32, 32, 0};
+  const Launch launch = exported(job, Trainer::kMegatron);
+  EXPECT_THAT(launch.text, HasSubstr("Et*32|t*32|t*32|L"));
+  EXPECT_THAT(launch.text, Not(HasSubstr("t*0")));
+}
+
 TEST(NemoExport, SetsTheStrategy) {
   const Launch launch = exported(gpt3(), Trainer::kNemo);
   EXPECT_THAT(launch.text, AllOf(HasSubstr("num_nodes=128, num_gpus_per_node=8"),

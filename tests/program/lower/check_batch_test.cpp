@@ -52,7 +52,10 @@ TEST(CheckPipeline, StageLayersMustMatchStagesAndLayers) {
   };
   EXPECT_EQ(verdict_of(layers({1, 1, 2})),
             "stage-layers-count: stage_layers has 3 entries; pipeline x virtual_stages is 2");
-  EXPECT_EQ(verdict_of(layers({0, 4})), "stage-layers-positive: every entry of stage_layers must be 1 or more");
+  EXPECT_EQ(verdict_of(layers({0, 4})),
+            "stage-layers-positive: every entry of stage_layers must be 1 or more, the last 0 or more");
+  EXPECT_EQ(verdict_of(layers({4, 0})), "fits");  // the head alone
+  EXPECT_EQ(verdict_of(layers({5, -1})).substr(0, 21), "stage-layers-positive");
   EXPECT_EQ(verdict_of(layers({1, 2})), "stage-layers-sum: stage_layers add up to 3, the model has 4 layers");
   EXPECT_EQ(verdict_of(layers({1, 3})), "fits");
 }

@@ -81,6 +81,27 @@ TEST(Equivalence, SplitsOfThreeAndSixRanksWithUnevenStagesEqualTheUnsplitRun) {
   expect_equal(plan, false);
 }
 
+TEST(Equivalence, SplitsWhoseLastStageIsTheHeadAloneEqualTheUnsplitRun) {
+  program::Plan plan = split(1, 3, 1, 1);
+  plan.stage_layers = {4, 4, 0};
+  for (const auto schedule : {program::Schedule::k1f1b, program::Schedule::kGpipe, program::Schedule::kSequential,
+                              program::Schedule::kZeroBubble}) {
+    plan.schedule = schedule;
+    expect_equal(plan, true);
+  }
+  plan.schedule = program::Schedule::k1f1b;
+  plan.recompute = program::Recompute::kFull;
+  expect_equal(plan, true);
+  plan = split(2, 3, 1, 1);
+  plan.stage_layers = {4, 4, 0};
+  plan.sequence_parallel = true;
+  expect_equal(plan, false);
+  plan = split(1, 3, 1, 2);
+  plan.stage_layers = {4, 4, 0};
+  plan.zero_stage = 1;
+  expect_equal(plan, false);
+}
+
 // Eight layers on five and seven stages, and 35 samples on five and seven replicas, whose shards are uneven too.
 TEST(Equivalence, SplitsOfFiveAndSevenRanksEqualTheUnsplitRun) {
   program::Plan stages = split(1, 5, 1, 1);

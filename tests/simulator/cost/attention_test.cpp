@@ -80,5 +80,24 @@ TEST(FlashAttention, FillsTheDeviceLessWithShortSequences) {
   EXPECT_NEAR(attention_products(four, a100()).value() / attention_products(one, a100()).value(), 4, 1e-9);
 }
 
+// A multiprocessor of an H100 multiplies 989.4 / 132 = 7.495 TFLOP/s, an A100's 312 / 108 = 2.889: with heads of 64 as
+// many FLOPs take 1.3 times as long on the former, 1 + .3 · .65 with kernels that reach .65, and as long on the latter.
+TEST(FlashAttention, WaitsForSoftmaxInNarrowHeads) {
+  const auto wide = attention(OpKind::kAttention, 16, 128, 8192, true);
+  const auto narrow = attention(OpKind::kAttention, 32, 64, 8192, true);
+  ASSERT_EQ(narrow.flops, wide.flops);
+  const auto factor = [&](const hardware::Device& device, double rate) {
+    return attention_products(narrow, device, rate).value() / attention_products(wide, device, rate).value();
+  };
+  hardware::Device h100 = a100();
+  h100.peak[hardware::Arithmetic::kFp16] = base::FlopsPerSecond(989.4e12);
+  h100.multiprocessors = 132;
+  EXPECT_NEAR(factor(h100, 1), 1.3, 1e-9);
+  EXPECT_NEAR(factor(h100, 0.65), 1.195, 1e-9);
+  EXPECT_NEAR(factor(a100(), 1), 1, 1e-9);
+  h100.multiprocessors = 40;  // products so fast that half of the time is softmax
+  EXPECT_NEAR(factor(h100, 1), 1.5, 1e-9);
+}
+
 }  // namespace
 }  // namespace trivium::simulator

@@ -1,0 +1,32 @@
+// What Transformer Engine and Megatron-Core do around products, where a Program says it otherwise: for stacks that run
+// them, and for time alone (docs/explanation/cost-model.md, "Transformer Engine").
+#pragma once
+
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "program/ir/op.h"
+#include "program/plan/stack.h"
+
+namespace trivium::simulator {
+
+/// Whether layers are Transformer Engine's, whose grouped linear layers launch expert by expert.
+inline bool runs_transformer_engine(const program::StackTraits& stack) { return stack.expert_issue > 0; }
+
+/// Bytes that kernels of experts move more (or, where a product does their work, less) than op.bytes * traffic: biases
+/// of what leaves experts and the cuts of clamped activations are PyTorch's kernels, one after the other.
+double loose_expert_bytes(const program::Op& op, const program::StackTraits& stack, double traffic);
+
+/// And how many kernels more these are, in units of kernels_of.
+double loose_expert_kernels(const program::Op& op, const program::StackTraits& stack);
+
+/// The ops of a segment as such a stack executes them, or nothing where it does as they say. With sequence parallelism
+/// what casts alone read is cast by the rank that has it and gathered in 8 bits or fewer; a mixture's tokens are routed
+/// where they are, so that nothing is gathered for the router or scattered behind it (elements 0). Rows that arrive
+/// from other ranks are sorted by expert, and back. Rotary positions whose sines have an `amplitude` are PyTorch's
+/// kernels.
+std::optional<std::vector<program::Op>> as_executed(std::span<const program::Op> ops, const program::StackTraits& stack,
+                                                    int tensor, double amplitude = 1);
+
+}  // namespace trivium::simulator

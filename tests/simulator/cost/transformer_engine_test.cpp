@@ -1,0 +1,148 @@
+#include "simulator/cost/transformer_engine.h"
+
+#include <gtest/gtest.h>
+
+#include "models/model.h"
+#include "program/ir/op_kinds.h"
+#include "simulator/cost/issue.h"
+
+namespace trivium::simulator {
+namespace {
+
+using program::Op;
+using program::OpKind;
+
+const program::StackTraits& bridge() { return *program::find_stack("megatron-bridge"); }
+const program::StackTraits& ours() { return *program::find_stack("trivium"); }
+
+Op made(OpKind kind, std::initializer_list<int> in, std::initializer_list<int> out) {
+  Op op;
+  op.kind = kind;
+  op.dtype = program::DType::kBf16;
+  op.layer = 0;
+  op.m = 1024, op.n = 512;
+  std::copy(in.begin(), in.end(), op.in.begin());
+  std::copy(out.begin(), out.end(), op.out.begin());
+  return op;
+}
+
+Op collective(OpKind kind, int from, int to, program::Pass pass = program::Pass::kForward) {
+  Op op = made(kind, {from}, {to});
+  op.group = program::Group::kTensor;
+  op.pass = pass;
+  op.elements = 1024 * 512;
+  program::fill_work(op);
+  return op;
+}
+
+Op cast(int from, int to, program::Fp8 fp8) {
+  Op op = made(OpKind::kQuantize, {from}, {to});
+  op.fp8 = fp8;
+  program::fill_work(op);
+  return op;
+}
+
+Op of_experts(OpKind kind, bool leaves) {
+  Op op = made(kind, {}, {});
+  op.experts = 4;
+  op.elements = leaves ? 1 : 0;
+  program::fill_work(op);
+  return op;
+}
+
+// 4 · 1,024 · 512 numbers: 28 B each where they leave the experts (40 backward), in place of the 4 (2) counted at .5;
+// nothing where a product adds its bias itself.
+TEST(LooseExperts, AddBiasesOfWhatLeavesThemKernelByKernel) {
+  constexpr double kNumbers = 4.0 * 1024 * 512;
+  EXPECT_DOUBLE_EQ(loose_expert_bytes(of_experts(OpKind::kExpertBias, true), bridge(), 0.5), kNumbers * (28 - 2));
+  EXPECT_DOUBLE_EQ(loose_expert_bytes(of_experts(OpKind::kExpertBiasBackward, true), bridge(), 0.5),
+                   kNumbers * (40 - 1));
+  EXPECT_DOUBLE_EQ(loose_expert_bytes(of_experts(OpKind::kExpertBias, false), bridge(), 0.5), -kNumbers * 2);
+  EXPECT_EQ(loose_expert_bytes(of_experts(OpKind::kExpertBias, true), ours(), 0.5), 0);
+  EXPECT_EQ(kernels_of(of_experts(OpKind::kExpertBias, true), bridge()), 1 + 4 * 2);
+  EXPECT_EQ(kernels_of(of_experts(OpKind::kExpertBias, true), ours()), 1);
+}
+
+// Gate and up, 2 · 1,024 · 512 numbers, cut and joined before the activation reads them.
+TEST(LooseExperts, CutClampedActivationsKernelByKernel) {
+  Op op = made(OpKind::kActivation, {}, {});
+  op.k = static_cast<int>(models::Activation::kClampedSwiglu);
+  EXPECT_DOUBLE_EQ(loose_expert_bytes(op, bridge(), 1), 8.0 * 2 * 1024 * 512);
+  op.kind = OpKind::kActivationBackward;
+  EXPECT_DOUBLE_EQ(loose_expert_bytes(op, bridge(), 1), 10.0 * 2 * 1024 * 512);
+  op.k = static_cast<int>(models::Activation::kSwiglu);
+  EXPECT_EQ(loose_expert_bytes(op, bridge(), 1), 0);
+}
+
+// What casts alone read: each of four ranks casts its quarter, and a byte a number is gathered, of gradients with
+// scales by block both ways, of nvfp4 half a byte and a scale of 16.
+TEST(Executed, CastsBeforeItGathers) {
+  const auto executed = [](program::Fp8 fp8, program::Pass pass) {
+    const std::vector<Op> ops = {collective(OpKind::kAllGather, 0, 1, pass), cast(1, 2, fp8)};
+    const auto done = as_executed(ops, bridge(), 4);
+    EXPECT_EQ((*done)[1].m, 256);
+    EXPECT_DOUBLE_EQ((*done)[1].bytes, ops[1].bytes / 4);
+    return (*done)[0].bytes / ops[0].bytes;
+  };
+  EXPECT_DOUBLE_EQ(executed(program::Fp8::kCurrent, program::Pass::kForward), 0.5);
+  EXPECT_DOUBLE_EQ(executed(program::Fp8::kDelayed, program::Pass::kBackward), 0.5);
+  EXPECT_DOUBLE_EQ(executed(program::Fp8::kMxfp8, program::Pass::kBackward), 1.03125);
+  EXPECT_DOUBLE_EQ(executed(program::Fp8::kNvfp4, program::Pass::kForward), 0.28125);
+}
+
+TEST(Executed, GathersWideWhatAProductReadsWide) {
+  const std::vector<Op> ops = {collective(OpKind::kAllGather, 0, 1), cast(1, 2, program::Fp8::kCurrent),
+                               made(OpKind::kMatmul, {1}, {3})};
+  EXPECT_FALSE(as_executed(ops, bridge(), 4));
+  const std::vector<Op> casts = {collective(OpKind::kAllGather, 0, 1), cast(1, 2, program::Fp8::kCurrent)};
+  EXPECT_FALSE(as_executed(casts, ours(), 4));
+  EXPECT_FALSE(as_executed(casts, bridge(), 1));
+}
+
+// A mixture's router and its rows: nothing is gathered for them, and what comes back belongs to the rank's own tokens.
+TEST(Executed, RoutesTokensWhereTheyAre) {
+  Op route = made(OpKind::kRoute, {2}, {3});
+  route.experts = 8;
+  Op router = made(OpKind::kMatmul, {1}, {2});
+  router.n = 8;
+  const std::vector<Op> ops = {collective(OpKind::kAllGather, 0, 1),
+                               router,
+                               route,
+                               made(OpKind::kDispatch, {1}, {4}),
+                               made(OpKind::kCombine, {4}, {5}),
+                               collective(OpKind::kReduceScatter, 5, 6)};
+  const auto done = as_executed(ops, bridge(), 4);
+  ASSERT_TRUE(done);
+  EXPECT_EQ(done->front().elements, 0);
+  EXPECT_EQ(done->back().elements, 0);
+  // A shared expert reads all tokens and adds sums of its own.
+  std::vector<Op> shared = ops;
+  shared.insert(shared.begin() + 1, made(OpKind::kMatmul, {1}, {7}));
+  shared.insert(shared.end() - 1, made(OpKind::kAdd, {7, 5}, {5}));
+  EXPECT_FALSE(as_executed(shared, bridge(), 4));
+}
+
+// Two experts a rank, whose 2 · 1,024 rows arrive by rank: dispatch reads and writes them once more.
+TEST(Executed, SortsRowsThatArriveByRank) {
+  Op exchange = made(OpKind::kAllToAll, {4}, {5});
+  exchange.group = program::Group::kExpert;
+  Op product = made(OpKind::kExpertMatmul, {5}, {6});
+  product.experts = 2;
+  std::vector<Op> ops = {made(OpKind::kDispatch, {1}, {4}), exchange, product};
+  const auto done = as_executed(ops, bridge(), 1);
+  ASSERT_TRUE(done);
+  EXPECT_DOUBLE_EQ(done->front().bytes - ops.front().bytes, 4.0 * 2 * 1024 * 512);
+  ops.back().experts = 1;  // one expert has them in order
+  EXPECT_FALSE(as_executed(ops, bridge(), 1));
+}
+
+TEST(Executed, TurnsHeadsKernelByKernelWhereSinesHaveAnAmplitude) {
+  Op rotary = made(OpKind::kRotary, {1}, {1});
+  rotary.heads = 8, rotary.kv_heads = 2, rotary.head_dim = 64;
+  const std::vector<Op> ops = {rotary};
+  EXPECT_FALSE(as_executed(ops, bridge(), 1));
+  EXPECT_DOUBLE_EQ(as_executed(ops, bridge(), 1, 1.3)->front().bytes, 24.0 * 1024 * 10 * 64);
+}
+
+}  // namespace
+}  // namespace trivium::simulator

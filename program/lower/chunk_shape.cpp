@@ -101,6 +101,7 @@ ChunkShape::ChunkShape(const Job& job) : layers_of(&job.model) {
   norm_epsilon = model.norm_epsilon;
   attention_scale = model.attention_scale;
   activation = static_cast<int>(model.activation);
+  pairs = plan.overlap.expert && plan.expert > 1;
   collective_lane = plan.overlap.tensor ? Lane::kTensor : Lane::kCompute;
 }
 

@@ -29,7 +29,8 @@ class LaneOrder {
   bool is_awaited(std::int32_t task, int op) const { return awaited_[static_cast<std::size_t>(mark_of(task, op))]; }
 
   /// Lanes whose ops belong to bodies of the compute lane (tensor, context), where the role uses them. They use the
-  /// bodies' workspace, which the next body uses again: both sides wait for each other before a pass begins.
+  /// bodies' workspace, which the next body uses again: both sides wait for each other before a pass begins. The lane
+  /// of exchanges with experts is none of them: the compute lane waits for each exchange within its own body.
   std::span<const program::Lane> side_lanes() const { return side_lanes_; }
   /// Two marks for that, by side lane: of the lane itself, and of the compute lane.
   std::int32_t side_mark(std::size_t lane, int which) const {

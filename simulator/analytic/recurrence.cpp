@@ -28,6 +28,7 @@ class Walker {
     copied_.assign(stages_, 0);
     copying_.assign(stages_, 0);
     waited_.assign(stages_, 0);
+    pairs_.assign(stages_, {});
     reduced_kind_.assign(stages_, -1);
     last_forward_.assign(o_.chunks.size(), kUnknown);
     slots_of_.resize(o_.chunks.size());
@@ -36,7 +37,8 @@ class Walker {
     ends_.last_backward.resize(o_.chunks.size());
     cursors_.reserve(stages_);
     for (int s = 0; s < o_.pipeline; ++s) {
-      cursors_.emplace_back(program::order_of(o_.schedule, {s, o_.pipeline, o_.virtual_stages}, o_.micro_batches));
+      cursors_.emplace_back(
+          program::order_of(o_.schedule, {s, o_.pipeline, o_.virtual_stages, o_.pairs}, o_.micro_batches));
       warm_up_ = std::max(warm_up_, cursors_.back().order().warm_up);
     }
   }
@@ -62,6 +64,11 @@ class Walker {
     std::int64_t stored = 0;                     // behind a forward: all layers have left
     std::int64_t first_free = 0, last_free = 0;  // behind a backward: its first layer's slot, and the other
     std::int64_t copying = 0;  // then, too: until when copies that were ready before keep the lane busy
+  };
+
+  // The forward of a pair whose backward is to come: when the stage was free for both, and what it takes of it.
+  struct Pair {
+    std::int64_t free = 0, forward = 0;
   };
 
   std::int64_t slots() const { return round_ * o_.virtual_stages; }  // of a round, forwards alone
@@ -135,6 +142,7 @@ class Walker {
       tell_lane(held_[s]);
       tell_lane(copying_[s]);
       moment.state.push_back(reduced_kind_[s]);
+      if (o_.pairs) tell(pairs_[s].free);
     }
     const std::int64_t first = rounds * round_;  // micro-batch
     for (std::size_t position = 0; position < o_.chunks.size(); ++position) {
@@ -188,6 +196,7 @@ class Walker {
   bool forward(std::size_t s, std::int64_t number) {
     const auto [position, micro_batch] = place(s, number, true);
     std::int64_t start = std::max(free_[s], held_[s]);
+    pairs_[s] = {start, o_.chunks[position].forward};
     if (position > 0) {
       const std::int64_t input = forward_[at(position - 1, micro_batch)];
       if (input == kUnknown) return false;
@@ -195,7 +204,8 @@ class Walker {
     }
     if (number == 0) copied_[s] = start;
     last_forward_[position] = micro_batch;
-    free_[s] = std::max(start + o_.chunks[position].forward, stored(s, position, start));
+    const std::int64_t takes = o_.pairs ? o_.chunks[position].forward_through : o_.chunks[position].forward;
+    free_[s] = std::max(start + takes, stored(s, position, start));
     if (micro_batch == 0) free_[s] = std::max(free_[s], o_.chunks[position].gathered);
     forward_[at(position, micro_batch)] = free_[s];
     ++forwards_done_[position];
@@ -205,6 +215,7 @@ class Walker {
   bool backward(std::size_t s, std::int64_t number) {
     const auto [position, micro_batch] = place(s, number, false);
     const ScheduleCosts::Chunk& chunk = o_.chunks[position];
+    if (o_.pairs) return backward_of_pair(s, number, position, micro_batch);
     std::int64_t start = std::max(free_[s], held_[s]);
     if (position + 1 < o_.chunks.size()) {
       const std::int64_t gradient = backward_[at(position + 1, micro_batch)];
@@ -234,6 +245,25 @@ class Walker {
       reduced_kind_[s] = chunk.kind;
       if (!o_.reduces_beside && position > 0) held_[s] = end + chunk.reduce_layer;
     }
+    return true;
+  }
+
+  // Passes that take turns begin together, if what they need is there. No copies and no reductions are beside them.
+  bool backward_of_pair(std::size_t s, std::int64_t number, std::size_t position, std::int64_t micro_batch) {
+    const ScheduleCosts::Chunk& chunk = o_.chunks[position];
+    const bool paired = cursors_[s].order().has_forward_before(number);
+    std::int64_t start = paired ? pairs_[s].free : free_[s];
+    if (position + 1 < o_.chunks.size()) {
+      const std::int64_t gradient = backward_[at(position + 1, micro_batch)];
+      if (gradient == kUnknown) return false;
+      start = std::max(start, gradient + o_.chunks[position + 1].send_backward);
+    }
+    if (micro_batch + 1 == micro_batches_) ends_.last_backward[position] = start;
+    ++backwards_done_[position];
+    const std::int64_t end = start + chunk.backward_through;
+    backward_[at(position, micro_batch)] = end;
+    free_[s] = std::max(free_[s], end);
+    if (paired) free_[s] = std::max(free_[s], pairs_[s].free + pairs_[s].forward + chunk.backward);
     return true;
   }
 
@@ -300,6 +330,7 @@ class Walker {
   std::vector<int> reduced_kind_;      // by stage: of the last backward
   std::vector<std::int64_t> last_forward_;  // by chunk: the micro-batch whose activations are still there
   std::vector<SlotCursor> cursors_;
+  std::vector<Pair> pairs_;  // by stage
   PassEnds ends_;
 };
 

@@ -193,6 +193,8 @@ void set_overlap(const CsvTable::Row& row, const program::StackTraits& stack, pr
   plan.overlap.parameter_gather = (plan.zero_stage == 1 || plan.zero_stage == 3) && stack.gathers_ahead_by_default;
   const std::string& tensor = row.given("tp_comm_overlap");
   plan.overlap.tensor = plan.tensor > 1 && (tensor.empty() ? stack.overlaps_tensor_collectives : tensor != "no");
+  // A switch of Megatron-Bridge's recipes, noted where a table's rows were traced to them.
+  plan.overlap.expert = plan.expert > 1 && row.text("notes").find("moe_a2a_overlap=True") != std::string::npos;
 }
 
 /// Ranks that share optimizer state or parameters: a column of FSDP's tables, a note of those with ZeRO-1 alone.
@@ -357,7 +359,8 @@ PublishedRun read_published_run(const CsvTable::Row& row) {
               join_given(row, {"model", "kv_heads", "head_dim", "ffn", "experts", "topk", "moe_ffn", "task"});
   run.plan = join(row, {"micro_batch", "tp", "pp", "vpp", "dp", "sequence_parallel", "zero_stage", "recompute",
                         "precision", "attention", "dp_overlap", "reduce_dtype"}) +
-             join_given(row, {"cp", "ep", "etp", "fsdp_shard", "fp8_recipe", "tp_comm_overlap", "cuda_graph"});
+             join_given(row, {"cp", "ep", "etp", "fsdp_shard", "fp8_recipe", "tp_comm_overlap", "cuda_graph"}) +
+             (run.job.plan.overlap.expert ? " overlap.expert" : "");
   return run;
 }
 

@@ -89,7 +89,7 @@ class Explainer {
                     seconds(simulation_.breakdown_s[static_cast<std::size_t>(part)]), percent(share(part)));
     text[0] = static_cast<char>(std::toupper(static_cast<unsigned char>(text[0])));
     if (part == Part::kBubble && plan_.pipeline > 1) {
-      const program::StagePlace first{0, plan_.pipeline, plan_.virtual_stages};
+      const program::StagePlace first = stage_place(plan_, 0);
       text += "; " + program::traits_of(plan_.schedule).bubble(first, program_.micro_batches);
     }
     if (part == Part::kExposedTensor) text += where(program::Group::kTensor, "its groups of {} ranks");

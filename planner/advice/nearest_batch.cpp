@@ -18,9 +18,11 @@ SearchRequest beside(SearchRequest request, const program::Plan& best) {
   plan.placement = best.placement;
   plan.attention = best.attention;
   plan.overlap.tensor = best.overlap.tensor;
+  plan.overlap.expert = best.overlap.expert;
   plan.offload.activations = best.offload.activations;
   plan.compression = best.compression;
-  request.fixed.insert({"placement", "attention", "overlap.tensor", "offload.activations", "compression"});
+  request.fixed.insert(
+      {"placement", "attention", "overlap.tensor", "overlap.expert", "offload.activations", "compression"});
   return request;
 }
 

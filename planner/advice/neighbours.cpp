@@ -79,6 +79,11 @@ class Neighbourhood {
     };
     change(here_.expert * 2, Part::kExposedData);
     if (here_.expert % 2 == 0) change(here_.expert / 2, Part::kExposedExpert);
+    if (here_.expert > 1) {
+      Plan plan = here_;
+      plan.overlap.expert = !here_.overlap.expert;
+      add(plan.overlap.expert ? "overlap.expert on" : "overlap.expert off", Part::kExposedExpert, plan);
+    }
     if (here_.tensor > 1) other_expert_tensor();
   }
 

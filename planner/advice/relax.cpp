@@ -26,6 +26,7 @@ const std::vector<FieldAndValue>& smallest_fields() {
   static const std::vector<FieldAndValue> kSmallest{
       {"placement", "tensor-context-data-pipeline"},
       {"overlap.tensor", "false"},
+      {"overlap.expert", "false"},
       {"overlap.gradient_reduction", "false"},
       {"overlap.parameter_gather", "false"},
       {"schedule", std::string(program::name_of(program::kUsualSchedule))},

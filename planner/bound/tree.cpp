@@ -59,7 +59,7 @@ const Value& of(const std::vector<Value>& values, const Node& node) {
 
 Plan relaxed(Plan plan) {
   plan.placement = Plan{}.placement;
-  plan.sequence_parallel = plan.overlap.tensor = false;
+  plan.sequence_parallel = plan.overlap.tensor = plan.overlap.expert = false;
   plan.overlap.gradient_reduction = plan.overlap.parameter_gather = false;
   plan.virtual_stages = 1;
   plan.schedule = program::usual_schedule(1);
@@ -149,9 +149,11 @@ Expansion Tree::expand_split(const Node& node) {
     }
     // Whatever is recomputed, offloaded, delayed to a second half or reduced comes on top of this. Which stages lie at
     // which site is open: no link between sites holds a layer up here.
+    Plan cheapest = laid;
+    cheapest.overlap.expert = space_.may_overlap_expert(split);
     const std::int64_t layer = request_.cluster.links.empty()
-                                   ? CostEstimator(job_of(laid), request_.cluster, &shared_).layer_ps()
-                                   : CostEstimator(job_of(laid), without_links_).layer_ps();
+                                   ? CostEstimator(job_of(cheapest), request_.cluster, &shared_).layer_ps()
+                                   : CostEstimator(job_of(cheapest), without_links_).layer_ps();
     opened.nodes.push_back(
         child_of(node, Node::Level::kPlacement, i, micro_batches(split) * layers * layer, plans, branch));
   }

@@ -111,7 +111,8 @@ class AccelerateExport {
 
   void lose_overlap() {
     const program::Overlap& o = plan_.overlap;
-    if (o.gradient_reduction || o.parameter_gather || o.tensor) lose("overlap", "not a setting of accelerate");
+    if (o.gradient_reduction || o.parameter_gather || o.tensor || o.expert)
+      lose("overlap", "not a setting of accelerate");
   }
 
   void fsdp() {

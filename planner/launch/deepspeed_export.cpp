@@ -162,6 +162,7 @@ class DeepspeedExport {
       lose("overlap.parameter_gather", "parameters are fetched when a module is reached", "false");
     }
     if (plan_.overlap.tensor) lose("overlap.tensor", "tensor collectives are not overlapped", "false");
+    if (plan_.overlap.expert) lose("overlap.expert", "exchanges with the experts run alone", "false");
     lose_placement(plan_, kDataInsidePipeline, launch_.losses);
   }
 

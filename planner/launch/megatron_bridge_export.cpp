@@ -143,7 +143,8 @@ class MegatronBridgeExport {
     const bool buffers = overlap.tensor && plan_.sequence_parallel;
     if (overlap.tensor && !buffers) lose("overlap.tensor", "needs sequence_parallel", "false");
     launch_.text +=
-        fmt::format("cfg.comm_overlap = CommOverlapConfig(tp_comm_overlap={})\n", buffers ? "True" : "False");
+        fmt::format("cfg.comm_overlap = CommOverlapConfig(tp_comm_overlap={}{})\n", buffers ? "True" : "False",
+                    overlap.expert ? ", overlap_moe_expert_parallel_comm=True, delay_wgrad_compute=True" : "");
   }
 
   void memory() {

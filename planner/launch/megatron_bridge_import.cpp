@@ -237,6 +237,7 @@ class MegatronBridgeImport {
     plan_.overlap.parameter_gather = settings_.is_on({"cfg.ddp.overlap_param_gather"});
     const std::string overlap = settings_.text({"cfg.comm_overlap"}).value_or("");
     plan_.overlap.tensor = overlap.find("tp_comm_overlap=True") != std::string::npos;
+    plan_.overlap.expert = overlap.find("overlap_moe_expert_parallel_comm=True") != std::string::npos;
   }
 
   void memory() {

@@ -22,7 +22,9 @@ class MegatronExport {
     launch_.form = "shell script";
     launch_.text = script_head(title_of(job_, Trainer::kMegatron), machines);
     const bool is_fsdp = plan_.zero_stage >= 2;
-    if (!is_fsdp && (plan_.tensor > 1 || plan_.context > 1)) {
+    if (plan_.overlap.expert) {
+      launch_.text += "export CUDA_DEVICE_MAX_CONNECTIONS=8\n";  // as Megatron-Bridge's recipes have it
+    } else if (!is_fsdp && (plan_.tensor > 1 || plan_.context > 1)) {
       launch_.text += "export CUDA_DEVICE_MAX_CONNECTIONS=1\n";
     } else if (is_fsdp) {
       launch_.text += "unset CUDA_DEVICE_MAX_CONNECTIONS\n";
@@ -179,6 +181,10 @@ class MegatronExport {
       }
     }
     if (plan_.virtual_stages > 1 && !overlap.pipeline) add("no-overlap-p2p-communication");
+    if (overlap.expert) {
+      add("overlap-moe-expert-parallel-comm");
+      add("delay-wgrad-compute");
+    }
     if (!overlap.tensor) return;
     if (plan_.sequence_parallel) {
       add("tp-comm-overlap");

@@ -149,6 +149,8 @@ class MegatronImport {
     plan_.overlap.gradient_reduction = settings_.has({"overlap-grad-reduce"});
     plan_.overlap.parameter_gather = settings_.has({"overlap-param-gather"});
     plan_.overlap.tensor = settings_.has({"tp-comm-overlap"});
+    plan_.overlap.expert = settings_.has({"overlap-moe-expert-parallel-comm"});
+    settings_.find({"delay-wgrad-compute"});
     if (settings_.has({"no-overlap-p2p-communication"})) plan_.overlap.pipeline = false;
   }
 

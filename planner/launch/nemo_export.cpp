@@ -139,6 +139,7 @@ class NemoExport {
       set(kConfig, "cp_comm_type", "\"a2a\"");
     }
     if (plan_.overlap.tensor) lose("overlap.tensor", "needs a buffer configuration of the recipe's callback");
+    if (plan_.overlap.expert) lose("overlap.expert", "exchanges with the experts run alone", "false");
   }
 
   const program::Job& job_;

@@ -174,6 +174,7 @@ class TorchtitanExport {
     }
     line(fmt::format("pipeline_parallel_degree = {}", plan_.pipeline));
     if (plan_.overlap.tensor) line("enable_async_tensor_parallel = true");
+    if (plan_.overlap.expert) lose("overlap.expert", "exchanges with the experts run alone", "false");
     if (plan_.pipeline == 1) return;
     const program::ScheduleTraits& schedule = program::traits_of(plan_.schedule);
     const bool unknown = schedule.pytorch.empty();

@@ -57,7 +57,7 @@ class Holder {
 
   bool means_something(const std::string& field) const {
     const bool unlike = !request_.cluster.homogeneous();
-    if (field == "expert") return request_.job.model.experts.has_value();
+    if (field == "expert" || field == "overlap.expert") return request_.job.model.experts.has_value();
     if (field == "expert_tensor")
       return request_.job.model.experts && (plan_.tensor > 1 || !request_.fixed.contains("tensor"));
     if (field == "stage_nodes" || field == "replica_micro_batch") return unlike;

@@ -23,6 +23,7 @@ const std::vector<SearchedField>& searched_fields() {
                                                   {"schedule", Level::kSchedule},
                                                   {"virtual_stages", Level::kSchedule},
                                                   {"stage_nodes", Level::kSchedule},
+                                                  {"overlap.expert", Level::kSchedule},
                                                   {"offload.activations", Level::kSchedule},
                                                   {"stage_layers", Level::kSchedule},
                                                   {"recompute", Level::kRecompute},

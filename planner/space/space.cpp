@@ -147,14 +147,44 @@ std::vector<std::pair<Schedule, int>> Space::schedules_of(const Plan& split) con
   return found;
 }
 
+bool Space::may_overlap_expert(const Plan& split) const {
+  if (fixed("overlap.expert") || !has_lanes()) return given_.overlap.expert;
+  Plan pairs = split;
+  pairs.overlap.expert = true;
+  // Which of two constraints forbids it is all the same; others are about fields that shapes set.
+  return split.expert > 1 && std::ranges::none_of(request_.constraints, [&](const Constraint& constraint) {
+           return constraint.field == "overlap.expert" && !constraint.allows(pairs);
+         });
+}
+
+// Single chunks only without a pipeline. Layers that cannot be cut evenly are as even as they can be: a stage's chunks
+// hold one layer more or less than those of another.
+std::vector<std::pair<Schedule, int>> Space::schedules_of_pairs(const Plan& split) const {
+  std::vector<std::pair<Schedule, int>> found = schedules_of(split);
+  std::erase_if(found, [&](const auto& one) {
+    return one.first != program::usual_schedule(one.second) || (one.second == 1) != (split.pipeline == 1);
+  });
+  const std::int64_t layers = request_.job.model.layers;
+  const bool open = !fixed("schedule") || program::traits_of(given_.schedule).virtual_stages;
+  if (!open || fixed("virtual_stages") || !may_be_uneven() || layers % split.pipeline == 0) return found;
+  for (const int count : {2, 3, 4, 6, 8}) {
+    if (count * split.pipeline <= layers) found.emplace_back(program::usual_schedule(count), count);
+  }
+  return found;
+}
+
 std::vector<ScheduleChoice> Space::shapes(const Plan& split, const PlacementChoice& layout) const {
-  const std::vector<std::pair<Schedule, int>> schedules = schedules_of(split);
+  std::vector<std::pair<Schedule, int>> schedules = schedules_of(split);
+  if (fixed("overlap.expert") && given_.overlap.expert) {
+    if (auto of_pairs = schedules_of_pairs(split); !of_pairs.empty()) schedules = std::move(of_pairs);
+  }
   const std::int64_t layers = request_.job.model.layers;
   std::vector<Storage> activations{given_.offload.activations};
   if (!fixed("offload.activations") && has_lanes()) activations = {Storage::kNone, Storage::kHost};
   std::vector<ScheduleChoice> found;
   const Plan placed = with(split, layout);
-  const auto add = [&](const ScheduleChoice& shape) {
+  const auto add = [&](ScheduleChoice shape) {
+    if (fixed("overlap.expert")) shape.overlap_expert = given_.overlap.expert;
     if (shape.activations != Storage::kNone && program::traits_of(shape.schedule).splits_backward) return;
     const bool is_even = !given_.stage_layers.empty() || layers % (split.pipeline * shape.virtual_stages) == 0;
     if (!is_even && !may_be_uneven()) return;
@@ -172,6 +202,10 @@ std::vector<ScheduleChoice> Space::shapes(const Plan& split, const PlacementChoi
       for (std::vector<int>& nodes : stages_on_groups(placed)) add({schedule, count, true, std::move(nodes), storage});
     }
   }
+  if (fixed("overlap.expert") || !may_overlap_expert(split)) return found;
+  for (const auto& [schedule, count] : schedules_of_pairs(split)) {
+    add({schedule, count, false, given_.stage_nodes, Storage::kNone, true});
+  }
   return found;
 }
 
@@ -181,7 +215,7 @@ std::vector<RecomputeChoice> Space::recompute_choices(const Plan& split, const S
   if (fixed("recompute") || (fixed("stage_recompute") && !given_.stage_recompute.empty())) {
     all.push_back({given_.recompute});
   } else {
-    const bool away = shape.activations != Storage::kNone;
+    const bool away = shape.activations != Storage::kNone || shape.overlap_expert;
     std::vector<Recompute> ways{Recompute::kNone, Recompute::kSelective, Recompute::kFull};
     if (away) ways.pop_back();
     for (const Recompute way : ways) all.push_back({way});
@@ -298,7 +332,7 @@ std::vector<std::vector<int>> Space::stages_on_groups(const Plan& placed) const 
 
 // What may be kept hangs on these fields alone.
 std::int64_t Space::count_recompute_choices(const Plan& split, const ScheduleChoice& shape) const {
-  const std::tuple key(split.pipeline, shape.virtual_stages, shape.activations);
+  const std::tuple key(split.pipeline, shape.virtual_stages, shape.activations, shape.overlap_expert);
   const std::lock_guard lock(mutex_);
   const auto [known, fresh] = recompute_choices_known_.try_emplace(key);
   if (fresh) known->second = static_cast<std::int64_t>(recompute_choices(split, shape).size());
@@ -359,6 +393,7 @@ Plan with(Plan plan, const ScheduleChoice& shape) {
   plan.virtual_stages = shape.virtual_stages;
   plan.stage_nodes = shape.stage_nodes;
   plan.offload.activations = shape.activations;
+  plan.overlap.expert = shape.overlap_expert;
   return plan;
 }
 

@@ -42,6 +42,7 @@ struct ScheduleChoice {
   bool balanced = false;         ///< layers of the stages by their load (planner/bound/balance.h), else even
   std::vector<int> stage_nodes;  ///< on heterogeneous nodes
   program::Storage activations = program::Storage::kNone;
+  bool overlap_expert = false;
 };
 
 /// What is kept for the backward: the fourth level. The first `more` chunks of the model keep less than the others.
@@ -76,7 +77,8 @@ struct ShardingChoice {
 /// 3. shape: schedule and virtual_stages (those of program/schedules that are searched: 1f1b; zero_bubble with the
 ///    trivium stack; interleaved with every count that cuts the layers evenly), stage_layers (even, and with one chunk
 ///    a stage balanced), on heterogeneous nodes stage_nodes (none, and the groups in their order and in the opposite
-///    one, balanced), offload.activations (none, host).
+///    one, balanced), offload.activations (none, host), overlap.expert (with spread experts, and virtual stages or no
+///    pipeline; then also interleaved with 2, 3, 4, 6 and 8 chunks of layers that cannot be cut evenly).
 /// 4. recompute_choice: recompute (none, selective, full; not full where activations are offloaded), and
 /// stage_recompute: the
 ///    first chunks of the model recompute more than the others, by eighths of the stages, with virtual stages by
@@ -93,6 +95,8 @@ class Space {
   const std::vector<program::Plan>& splits() const { return splits_; }
   std::vector<PlacementChoice> layouts(const program::Plan& split) const;
   std::vector<ScheduleChoice> shapes(const program::Plan& split, const PlacementChoice& layout) const;
+  /// Whether plans of the split may run exchanges with experts beside passes: then a layer may take less.
+  bool may_overlap_expert(const program::Plan& split) const;
   std::vector<RecomputeChoice> recompute_choices(const program::Plan& split, const ScheduleChoice& shape) const;
   std::vector<ShardingChoice> states(const program::Plan& split, const PlacementChoice& layout,
                                      const ScheduleChoice& shape) const;
@@ -108,6 +112,7 @@ class Space {
 
  private:
   std::vector<std::pair<program::Schedule, int>> schedules_of(const program::Plan& split) const;
+  std::vector<std::pair<program::Schedule, int>> schedules_of_pairs(const program::Plan& split) const;
   bool fixed(const char* field) const { return request_.fixed.contains(field); }
   bool allows(Level level, const program::Plan& plan) const { return of(level).allow(plan); }
   const Bounds& of(Level level) const { return bounds_[static_cast<std::size_t>(level)]; }
@@ -133,7 +138,7 @@ class Space {
   std::vector<program::Plan> splits_;
   std::vector<Bounds> bounds_;  // by the level that decides them
   mutable std::mutex mutex_;
-  mutable std::map<std::tuple<int, int, program::Storage>, std::int64_t> recompute_choices_known_;
+  mutable std::map<std::tuple<int, int, program::Storage, bool>, std::int64_t> recompute_choices_known_;
   mutable std::map<std::tuple<int, int, int, int, int, bool, std::string>, std::int64_t> sharding_choices_known_;
   mutable std::map<std::tuple<int, int, int, int, int, std::string>, std::int64_t> placement_choices_known_;
 };

@@ -68,6 +68,8 @@ constexpr TrainerRule kWholeRecompute{"recompute", "none or full; selective keep
                                                    plan.stage_recompute.end();
                                       },
                                       true};
+constexpr TrainerRule kExchangesAlone{"overlap.expert", "exchanges with the experts run alone",
+                                      [](const Plan& plan) { return !plan.overlap.expert; }, true};
 constexpr TrainerRule kStateStays{"offload.optimizer",
                                   "the optimizer's state stays on the device, or goes with parameters and gradients",
                                   [](const Plan& plan) { return plan.offload.optimizer == Storage::kNone; }, true};
@@ -108,8 +110,9 @@ constexpr TrainerRule kGathersBeside{
 constexpr TrainerRule kShardsBoth{"zero_stage", "fully_shard splits gradients with the state: ZeRO 2 or 3",
                                   [](const Plan& plan) { return plan.zero_stage != 1; }, true};
 
-constexpr std::array<TrainerRule, 14> kTorchtitan{
+constexpr std::array<TrainerRule, 15> kTorchtitan{
     {kOneReplicaSize,
+     kExchangesAlone,
      kNoNodesByStage,
      kUsualSchedule,
      kDataInside,
@@ -132,15 +135,16 @@ constexpr TrainerRule kReplicasShard{"zero_stage", "plain replicas stand alone",
                                               (plan.context == 1 && (plan.data == 1 || others == 1));
                                      },
                                      false};
-constexpr std::array<TrainerRule, 15> kTorchtitanWhole = [] {
-  std::array<TrainerRule, 15> rules{};
+constexpr std::array<TrainerRule, 16> kTorchtitanWhole = [] {
+  std::array<TrainerRule, 16> rules{};
   std::ranges::copy(kTorchtitan, rules.begin());
   rules.back() = kReplicasShard;
   return rules;
 }();
 
-constexpr std::array<TrainerRule, 16> kDeepspeed{
+constexpr std::array<TrainerRule, 17> kDeepspeed{
     {kOneReplicaSize,
+     kExchangesAlone,
      kNoNodesByStage,
      kDataInside,
      kOneRecompute,
@@ -170,11 +174,11 @@ constexpr TrainerRule kGroupsOfThree{
     "shard_group", "shard groups with ZeRO 3 (MiCS)",
     [](const Plan& plan) { return plan.shard_group == 0 || plan.shard_group == plan.data || plan.zero_stage == 3; },
     false};
-constexpr std::array<TrainerRule, 18> kDeepspeedWhole = [] {
-  std::array<TrainerRule, 18> rules{};
+constexpr std::array<TrainerRule, 19> kDeepspeedWhole = [] {
+  std::array<TrainerRule, 19> rules{};
   std::ranges::copy(kDeepspeed, rules.begin());
-  rules[16] = kDeepspeedState;
-  rules[17] = kGroupsOfThree;
+  rules[17] = kDeepspeedState;
+  rules[18] = kGroupsOfThree;
   return rules;
 }();
 

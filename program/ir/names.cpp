@@ -13,8 +13,8 @@ std::string_view name_of(Group group) {
 }
 
 std::string_view name_of(Lane lane) {
-  static constexpr std::array<std::string_view, kLanes> kNames{"compute", "tensor", "pipeline",
-                                                               "data",    "copy",   "context"};
+  static constexpr std::array<std::string_view, kLanes> kNames{"compute", "tensor",  "pipeline", "data",
+                                                               "copy",    "context", "expert"};
   return base::name_at(kNames, lane);
 }
 
@@ -37,7 +37,8 @@ std::string_view name_of(Space space) {
                                                                 "offloaded activations",
                                                                 "scalars",
                                                                 "gathered",
-                                                                "offloaded parameters"};
+                                                                "offloaded parameters",
+                                                                "workspace of forwards"};
   return base::name_at(kNames, space);
 }
 

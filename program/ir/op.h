@@ -13,8 +13,8 @@
 namespace trivium::program {
 
 /// In-order queues of a rank.
-enum class Lane : std::uint8_t { kCompute, kTensor, kPipeline, kData, kCopy, kContext };
-constexpr int kLanes = 6;
+enum class Lane : std::uint8_t { kCompute, kTensor, kPipeline, kData, kCopy, kContext, kExpert };
+constexpr int kLanes = 7;
 std::string_view name_of(Lane lane);
 
 /// What the work is for; decides where its time goes in a breakdown.
@@ -204,7 +204,7 @@ struct Op {
                                             kNoBuffer, kNoBuffer, kNoBuffer};  ///< chunk buffers
   std::array<std::int32_t, 3> out{kNoBuffer, kNoBuffer, kNoBuffer};
   std::array<std::int32_t, kLanes - 1> after{-1, -1, -1, -1,
-                                             -1};  ///< earlier ops of the body on other lanes that must have ended
+                                             -1, -1};  ///< earlier ops of the body on other lanes that must have ended
 };
 
 /// Width of a value head, and of a row (q|k|v).

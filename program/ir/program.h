@@ -92,6 +92,9 @@ struct Bucket {
 struct Segment {
   std::string name;  ///< "embedding", "layer 2", "head", …
   std::int32_t begin = 0, end = 0;
+  std::int16_t part = 0;  ///< which part of the model, as the body comes to them; one has several segments where
+                          ///< exchanges with the experts run beside another pass
+  bool turn = false;  ///< waits for such an exchange: in a pair (Task::beside) it is the other pass's turn before it
 };
 
 /// Work that tasks share: ops in issue order. Ops of one lane run in this order; across lanes `Op::after` holds.
@@ -100,6 +103,14 @@ struct Body {
   std::int16_t chunk_kind = 0;  ///< whose buffers the ops name
   std::vector<Segment> segments;
   std::vector<Op> ops;
+
+  int parts() const { return segments.empty() ? 0 : segments.back().part + 1; }
+  /// The last segment of a part.
+  std::int16_t end_of(int part) const {
+    std::size_t last = segments.size() - 1;
+    while (last > 0 && segments[last].part > part) --last;
+    return static_cast<std::int16_t>(last);
+  }
 };
 
 /// A run of consecutive layers with or without embedding and head; equal runs share one kind.
@@ -181,6 +192,7 @@ struct Task {
   std::int32_t micro_batch = -1;
   std::int32_t peer_stage = -1;  ///< kSend, kRecv
   std::int32_t transfer = -1;    ///< kSend, kRecv: the same number at both ends, unique in the Program
+  std::int32_t beside = -1;      ///< a backward: the forward, an earlier task, with which it takes turns
   std::vector<Dependency> after;
 };
 

@@ -21,9 +21,14 @@ enum class Space : std::uint8_t {
   kOffloadedActivation,  ///< activations there, in frames like kFrame
   kScalar,               ///< loss (fp64) and gradient norm (two fp64) of the step; one per rank
   kGathered,  ///< buckets that are whole only while they are used: gathered parameters, gradients not yet reduced
-  kOffloadedParameter  ///< parameters in the host's memory or on its disk, whole or as shards
+  kOffloadedParameter,  ///< parameters in the host's memory or on its disk, whole or as shards
+  kForwardWorkspace     ///< likewise kWorkspace, of forwards that take turns with a backward
 };
-constexpr int kSpaces = 14;
+constexpr int kSpaces = 15;
+
+/// Whether what lies there is alive within one body.
+constexpr bool is_workspace(Space space) { return space == Space::kWorkspace || space == Space::kForwardWorkspace; }
+
 std::string_view name_of(Space space);
 
 /// Whether a space lies outside the device.

@@ -29,22 +29,30 @@ int BodyBuilder::view(const std::string& name, Space space, DType dtype, std::in
 }
 
 int BodyBuilder::temporary(const std::string& name, DType dtype, std::int64_t elements) {
-  const int id = view(name, Space::kWorkspace, dtype, elements, 0);
+  const int id = view(name, workspace_, dtype, elements, 0);
   temporaries_.push_back(id);
   return id;
 }
 
-void BodyBuilder::begin(const std::string& name) {
+void BodyBuilder::begin(const std::string& name, Space workspace) {
   body_ = Body{};
+  workspace_ = workspace;
   body_.name = name;
   body_.chunk_kind = static_cast<std::int16_t>(kind_index_);
   temporaries_.clear();
 }
 
 void BodyBuilder::segment(const std::string& name) {
+  const int part = body_.parts();
+  cut(name);
+  body_.segments.back().part = static_cast<std::int16_t>(part);
+}
+
+void BodyBuilder::cut(const std::string& name) {
   close_segment();
   const auto here = static_cast<std::int32_t>(body_.ops.size());
-  body_.segments.push_back({name, here, here});
+  const auto part = static_cast<std::int16_t>(body_.parts() - 1);
+  body_.segments.push_back({name, here, here, part});
 }
 
 void BodyBuilder::close_segment() {
@@ -67,7 +75,22 @@ Body BodyBuilder::finish() {
   link_lanes();
   place_temporaries();
   link_reused_memory();
+  find_turns();
   return std::move(body_);
+}
+
+// Where what is computed waits for an exchange with the experts that began in an earlier segment, another pass may use
+// it meanwhile.
+void BodyBuilder::find_turns() {
+  for (Segment& segment : body_.segments) {
+    for (int i = segment.begin; i < segment.end; ++i) {
+      const Op& op = body_.ops[static_cast<std::size_t>(i)];
+      segment.turn = segment.turn || std::any_of(op.after.begin(), op.after.end(), [&](std::int32_t before) {
+                       const bool earlier = before >= 0 && before < segment.begin && op.lane != Lane::kExpert;
+                       return earlier && body_.ops[static_cast<std::size_t>(before)].lane == Lane::kExpert;
+                     });
+    }
+  }
 }
 
 // An op waits for the last op of every other lane that wrote what it touches, or read what it writes. Gradients go by
@@ -122,6 +145,30 @@ void BodyBuilder::link_lanes() {
   }
 }
 
+// By op: at which op its memory is free again. Of an op on another lane that is where the compute lane waits for it, be
+// it by way of further lanes: experts' rows are gathered on one lane and exchanged on the next.
+std::vector<int> BodyBuilder::releases() const {
+  const auto computes = [&](int i) { return body_.ops[static_cast<std::size_t>(i)].lane == Lane::kCompute; };
+  const int count = static_cast<int>(body_.ops.size());
+  std::vector<int> released(body_.ops.size(), -1), awaited;
+  for (int i = 0; i < count; ++i) {
+    if (!computes(i)) continue;
+    released[static_cast<std::size_t>(i)] = i;
+    awaited.assign({i});
+    while (!awaited.empty()) {
+      const Op& op = body_.ops[static_cast<std::size_t>(awaited.back())];
+      awaited.pop_back();
+      for (const std::int32_t before : op.after) {
+        if (before < 0 || released[static_cast<std::size_t>(before)] >= 0 || computes(before)) continue;
+        released[static_cast<std::size_t>(before)] = i;
+        awaited.push_back(before);
+      }
+    }
+  }
+  std::replace(released.begin(), released.end(), -1, count - 1);
+  return released;
+}
+
 // First fit over lifetimes in op order. What another lane touches lives on until an op of the compute lane has waited
 // for it, so memory is not handed on while a collective still runs.
 void BodyBuilder::place_temporaries() {
@@ -131,27 +178,11 @@ void BodyBuilder::place_temporaries() {
   };
   std::map<int, Life> lives;
   const int count = static_cast<int>(body_.ops.size());
-  std::vector<int> released(static_cast<std::size_t>(count));  // op index at which the memory of op i is free again
-  for (int i = 0; i < count; ++i) {
-    const Op& op = body_.ops[static_cast<std::size_t>(i)];
-    int until = i;
-    if (op.lane != Lane::kCompute) {
-      until = count - 1;
-      for (int j = i + 1; j < count; ++j) {
-        const auto& after = body_.ops[static_cast<std::size_t>(j)].after;
-        if (body_.ops[static_cast<std::size_t>(j)].lane == Lane::kCompute &&
-            std::find(after.begin(), after.end(), i) != after.end()) {
-          until = j;
-          break;
-        }
-      }
-    }
-    released[static_cast<std::size_t>(i)] = until;
-  }
+  const std::vector<int> released = releases();
   for (int i = 0; i < count; ++i) {
     const Op& op = body_.ops[static_cast<std::size_t>(i)];
     const auto touch = [&](int b) {
-      if (b == kNoBuffer || buffer(b).space != Space::kWorkspace) return;
+      if (!is_temporary(b)) return;
       auto [at, fresh] = lives.try_emplace(b, Life{b, i, i});
       at->second.last = std::max(at->second.last, released[static_cast<std::size_t>(i)]);
     };
@@ -181,22 +212,29 @@ void BodyBuilder::place_temporaries() {
     kind_.buffers[static_cast<std::size_t>(life.id)].offset = offset;
     peak = std::max(peak, offset + life.bytes);
   }
-  auto& workspace = kind_.bytes[index(Space::kWorkspace)];
+  auto& workspace = kind_.bytes[index(workspace_)];
   workspace = std::max(workspace, peak);
 }
 
 // A collective on a lane of its own may start long before the compute lane gets there: where it writes a temporary
-// whose memory served another before, it waits for the last op of the compute lane that used that memory.
+// whose memory served another before, it waits for the last op of the compute lane that used that memory, or waited for
+// another lane to have done so.
 void BodyBuilder::link_reused_memory() {
-  std::map<int, int> last_use;  // on the compute lane
+  const std::vector<int> released = releases();
+  std::map<int, int> last_use;      // on the compute lane
+  std::map<int, int> last_release;  // by that lane, of what another used
   for (std::size_t i = 0; i < body_.ops.size(); ++i) {
     Op& op = body_.ops[i];
     const bool computes = op.lane == Lane::kCompute;
     int wait = -1;
     for (const int b : op.out) {
-      if (computes || b == kNoBuffer || buffer(b).space != Space::kWorkspace) continue;
+      if (computes || !is_temporary(b)) continue;
       for (const auto& [other, use] : last_use) {
         if (share_memory(buffer(other), buffer(b))) wait = std::max(wait, use);
+      }
+      for (const auto& [other, release] : last_release) {
+        const bool over = other != b && release < static_cast<int>(i);
+        if (over && share_memory(buffer(other), buffer(b))) wait = std::max(wait, release);
       }
     }
     const auto of_compute = [&](std::int32_t a) {
@@ -205,13 +243,13 @@ void BodyBuilder::link_reused_memory() {
     auto slot = std::find_if(op.after.begin(), op.after.end(), of_compute);
     if (slot == op.after.end()) slot = std::find(op.after.begin(), op.after.end(), -1);
     if (wait >= 0) *slot = std::max(*slot, wait);
-    if (!computes) continue;
-    for (const int b : op.in) {
-      if (b != kNoBuffer && buffer(b).space == Space::kWorkspace) last_use[b] = static_cast<int>(i);
-    }
-    for (const int b : op.out) {
-      if (b != kNoBuffer && buffer(b).space == Space::kWorkspace) last_use[b] = static_cast<int>(i);
-    }
+    const auto use = [&](int b) {
+      if (!is_temporary(b)) return;
+      int& last = (computes ? last_use : last_release)[b];
+      last = std::max(last, released[i]);
+    };
+    for (const int b : op.in) use(b);
+    for (const int b : op.out) use(b);
   }
 }
 

@@ -22,8 +22,12 @@ class BodyBuilder {
   /// Declares a buffer that lives inside the body being built only; its offset is assigned by `finish`.
   int temporary(const std::string& name, DType dtype, std::int64_t elements);
 
-  void begin(const std::string& name);
+  /// `workspace`: where its temporaries are.
+  void begin(const std::string& name, Space workspace = Space::kWorkspace);
+  /// Begins a segment, the first of a part of the model.
   void segment(const std::string& name);
+  /// Begins another segment of the same part.
+  void cut(const std::string& name);
   /// Appends an op; FLOPs and bytes are filled in by `finish`.
   Op& add(OpKind kind, Pass pass, std::initializer_list<int> in, std::initializer_list<int> out);
   /// Ends the body: closes the last segment, counts work, links lanes, places temporaries.
@@ -35,12 +39,18 @@ class BodyBuilder {
  private:
   void close_segment();
   void link_lanes();
+  std::vector<int> releases() const;
   void place_temporaries();
   void link_reused_memory();
+  void find_turns();
+  bool is_temporary(int buffer_index) const {
+    return buffer_index != kNoBuffer && is_workspace(buffer(buffer_index).space);
+  }
 
   ChunkTemplate& kind_;
   int kind_index_;
   Body body_;
+  Space workspace_ = Space::kWorkspace;
   std::vector<int> temporaries_;  // of the body being built
 };
 

@@ -298,6 +298,44 @@ Verdict check_pipeline(const Job& job) {
   return std::nullopt;
 }
 
+bool recomputes_all_of_some(const Plan& plan) {
+  if (plan.stage_recompute.empty()) return plan.recompute == Recompute::kFull;
+  return std::find(plan.stage_recompute.begin(), plan.stage_recompute.end(), Recompute::kFull) !=
+         plan.stage_recompute.end();
+}
+
+// Passes in pairs (Overlap::expert).
+Verdict check_pairs(const Job& job) {
+  const Plan& plan = job.plan;
+  if (!plan.overlap.expert) return std::nullopt;
+  if (plan.expert == 1) {
+    return refuse("overlap-expert-needs-expert",
+                  "overlap.expert with expert 1: nothing goes to experts of other ranks; use expert 2 or more");
+  }
+  if (plan.schedule != usual_schedule(plan.virtual_stages)) {
+    return missing("overlap.expert", fmt::format("pairs of passes in schedule {}; use {}", name_of(plan.schedule),
+                                                 name_of(usual_schedule(plan.virtual_stages))));
+  }
+  if (plan.pipeline > 1 && plan.virtual_stages == 1) {
+    return refuse("overlap-expert-needs-virtual-stages",
+                  fmt::format("overlap.expert with pipeline {} and one chunk a stage: a stage's pair of passes would "
+                              "wait for its neighbours' every other time; use virtual_stages 2 or more",
+                              plan.pipeline));
+  }
+  if (plan.zero_stage > 1) {
+    return missing("overlap.expert",
+                   fmt::format("zero_stage {} moves state beside every pass; use 0 or 1", plan.zero_stage));
+  }
+  if (recomputes_all_of_some(plan)) {
+    return missing("overlap.expert", "full recomputation exchanges rows once more; use recompute none or selective");
+  }
+  const Offload& away = plan.offload;
+  if (away.gradients != Storage::kNone || away.parameters != Storage::kNone || away.activations != Storage::kNone) {
+    return missing("overlap.expert", "copies of two passes at once; of offload use optimizer alone");
+  }
+  return std::nullopt;
+}
+
 Verdict check_batch(const Job& job) {
   const Plan& plan = job.plan;
   const std::int64_t per_pass = samples_of_pass(plan);
@@ -345,9 +383,7 @@ Verdict check_placement(const Plan& plan) {
 }
 
 Verdict check_offload(const Plan& plan) {
-  const bool full = plan.stage_recompute.empty() ? plan.recompute == Recompute::kFull
-                                                 : std::find(plan.stage_recompute.begin(), plan.stage_recompute.end(),
-                                                             Recompute::kFull) != plan.stage_recompute.end();
+  const bool full = recomputes_all_of_some(plan);
   if (plan.offload.parameters != Storage::kNone && plan.zero_stage != 3) {
     return refuse("offload-parameters-sharded",
                   fmt::format("offload.parameters with zero_stage {}: they are whole on the device between passes; use "
@@ -413,6 +449,7 @@ std::optional<Infeasible> check(const Job& job, int ranks) {
   if (auto no = check_context(job)) return *no;
   if (auto no = check_experts(job)) return *no;
   if (auto no = check_pipeline(job)) return *no;
+  if (auto no = check_pairs(job)) return *no;
   if (auto no = check_batch(job)) return *no;
   if (auto no = check_placement(job.plan)) return *no;
   if (auto no = check_stage_nodes(job.plan)) return *no;

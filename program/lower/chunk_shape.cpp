@@ -124,6 +124,7 @@ void ChunkShape::set_kinds(const Job& job) {
   norm_epsilon = model.norm_epsilon;
   attention_scale = model.attention_scale;
   activation = static_cast<int>(model.activation);
+  pairs = job.plan.overlap.expert && job.plan.expert > 1;
   collective_lane = job.plan.overlap.tensor ? Lane::kTensor : Lane::kCompute;
 }
 

@@ -78,7 +78,8 @@ struct ChunkShape {
   /// Tensor ranks send the rows of their own tokens (with sequence parallelism), not a share of all tokens' rows.
   bool routes_own = false;
   std::int64_t routed_tokens = 0;
-  int activation = 0;                     ///< kActivation's k: 0 GELU (tanh), 1 ReLU, 2 SwiGLU, 3 GeGLU
+  bool pairs = false;  ///< exchanges with the experts run beside another pass: layers are cut where they wait for one
+  int activation = 0;  ///< kActivation's k: 0 GELU (tanh), 1 ReLU, 2 SwiGLU, 3 GeGLU
   Lane collective_lane = Lane::kCompute;  ///< kTensor where tensor collectives overlap
 
  private:

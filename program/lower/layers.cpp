@@ -295,8 +295,11 @@ int LayerWriter::plain_mlp(const Mlp& mlp, int read, int layer, Pass pass) {
 
 int LayerWriter::mlp_branch(int read, const LayerKept& kept, int layer, Pass pass) {
   if (!s_.kind(layer).mixture) return plain_mlp(dense_mlp(kept), read, layer, pass);
-  const int partial = mixture_branch(read, kept, layer, pass);
-  if (s_.shared_mlp.ffn > 0) add(plain_mlp(shared_mlp(kept), read, layer, pass), partial, layer, pass);
+  if (s_.shared_mlp.ffn == 0) return mixture_branch(read, kept, layer, pass);
+  int shared = kNoBuffer;
+  const int partial =
+      mixture_branch(read, kept, layer, pass, [&] { shared = plain_mlp(shared_mlp(kept), read, layer, pass); });
+  add(shared, partial, layer, pass);
   return partial;
 }
 
@@ -306,11 +309,13 @@ int LayerWriter::mlp_sums(int norm2, const LayerKept& kept, int layer, Pass pass
     const int partial = mlp_branch(gather_tokens(norm2, "norm2", layer, pass), kept, layer, pass);
     return reduce_tokens(partial, "mlp projection", layer, pass, kept.branch2);
   }
-  const int sums = mixture_branch(norm2, kept, layer, pass);
-  if (s_.shared_mlp.ffn > 0) {
+  if (s_.shared_mlp.ffn == 0) return mixture_branch(norm2, kept, layer, pass);
+  int shared = kNoBuffer;
+  const int sums = mixture_branch(norm2, kept, layer, pass, [&] {
     const int partial = plain_mlp(shared_mlp(kept), gather_tokens(norm2, "norm2", layer, pass), layer, pass);
-    add(reduce_tokens(partial, "shared mlp projection", layer, pass), sums, layer, pass);
-  }
+    shared = reduce_tokens(partial, "shared mlp projection", layer, pass);
+  });
+  add(shared, sums, layer, pass);
   return sums;
 }
 
@@ -370,10 +375,12 @@ void LayerWriter::mlp_branch_backward(const LayerKept& kept, int read, int d_bra
   if (s_.shared_mlp.ffn == 0) return mixture_branch_backward(kept, read, d_branch, layer, between);
   if (read == kNoBuffer) read = gather();
   int d_shared = kNoBuffer;
-  plain_mlp_backward(shared_mlp(kept), {read, gather}, d_branch, layer, [&](int d_norm) { d_shared = d_norm; });
-  mixture_branch_backward(kept, read, d_branch, layer, [&](int d_norm) {
+  const auto add_shared = [&](int d_norm) {
     add(d_shared, d_norm, layer, Pass::kBackward);
     between(d_norm);
+  };
+  mixture_branch_backward(kept, read, d_branch, layer, add_shared, [&] {
+    plain_mlp_backward(shared_mlp(kept), {read, gather}, d_branch, layer, [&](int d_norm) { d_shared = d_norm; });
   });
 }
 
@@ -435,16 +442,18 @@ int LayerWriter::mlp_sums_backward(const LayerKept& kept, int d_sums, int layer)
     return d_own;
   }
   int d_shared = kNoBuffer;
-  if (s_.shared_mlp.ffn > 0) {
+  const auto shared_backward = [&] {
+    if (s_.shared_mlp.ffn == 0) return;
     const int d_branch = gather_tokens(d_sums, "gradient of mlp projection", layer, kPass);
     const auto gather = [&] { return gather_tokens(kept.norm2, "norm2 again", layer, kPass); };
     plain_mlp_backward(shared_mlp(kept), {kNoBuffer, gather}, d_branch, layer,
                        [&](int d_norm) { d_shared = reduce_tokens(d_norm, "shared mlp.c_fc", layer, kPass); });
-  }
-  mixture_branch_backward(kept, kept.norm2, d_sums, layer, [&](int d_norm) {
+  };
+  const auto add_shared = [&](int d_norm) {
     if (d_shared != kNoBuffer) add(d_shared, d_norm, layer, kPass);
     d_own = d_norm;
-  });
+  };
+  mixture_branch_backward(kept, kept.norm2, d_sums, layer, add_shared, shared_backward);
   return d_own;
 }
 

@@ -118,16 +118,19 @@ class LayerWriter {
   Product query_heads_product() const;
   Product key_heads_product() const;
   Op& token_collective(OpKind kind, int from, int to, std::int64_t width, int layer, Pass pass);
-  int mixture_branch(int read, const LayerKept& kept, int layer, Pass pass);
+  /// `beside`: the MLP that every token visits, which runs beside an exchange where passes run in pairs.
+  int mixture_branch(int read, const LayerKept& kept, int layer, Pass pass, const std::function<void()>& beside = {});
   void count_rows(const LayerKept& kept, int layer, Pass pass);
   std::int64_t expert_parts() const {
     return s_.local_experts == 1 && !s_.dropless ? 1 : std::int64_t{s_.expert} * s_.expert_split;
   }
   void mixture_branch_backward(const LayerKept& kept, int read, int d_branch, int layer,
-                               const std::function<void(int)>& between);
+                               const std::function<void(int)>& between, const std::function<void()>& beside = {});
+  void exchange_rows(int from, int to, const char* name, int layer, Pass pass);
+  void cut(const char* name, int layer);
   Op& row_collective(OpKind kind, Group group, int from, int to, int layer, Pass pass);
   int row_scratch(const std::string& name, std::int64_t rows, int layer);
-  int rows_to_experts(int own, int to, int layer, Pass pass);
+  int rows_to_experts(int own, int to, int layer, Pass pass, const std::function<void()>& beside);
   int rows_from_experts(int partial, int to, int layer, Pass pass, const std::function<void()>& between = {});
   Op& logits_collective(Group group, int from, int to, int layer, Pass pass);
   int list_logits(int own, int layer, Pass pass);

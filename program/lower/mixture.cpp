@@ -67,13 +67,29 @@ Op& LayerWriter::row_collective(OpKind kind, Group group, int from, int to, int 
   return op;
 }
 
+// An exchange with the experts, where passes run in pairs on a lane of its own and apart from what is computed.
+void LayerWriter::exchange_rows(int from, int to, const char* name, int layer, Pass pass) {
+  if (s_.pairs) b_.cut(fmt::format("layer {} {}", layer, name));
+  Op& op = row_collective(OpKind::kAllToAll, Group::kExpert, from, to, layer, pass);
+  if (s_.pairs) op.lane = Lane::kExpert;
+}
+
+void LayerWriter::cut(const char* name, int layer) {
+  if (s_.pairs) b_.cut(fmt::format("layer {} {}", layer, name));
+}
+
 // This tensor rank's rows of all experts -> all rows of this rank's experts. What is left in `to`, unless nothing
-// moves.
-int LayerWriter::rows_to_experts(int own, int to, int layer, Pass pass) {
+// moves. `beside`: what may run beside the exchange.
+int LayerWriter::rows_to_experts(int own, int to, int layer, Pass pass, const std::function<void()>& beside) {
   int arrived = own;
   if (s_.expert > 1) {
     arrived = s_.expert_split == 1 ? to : row_scratch(row_name(pass, "rows from the expert group"), s_.own_rows, layer);
-    row_collective(OpKind::kAllToAll, Group::kExpert, own, arrived, layer, pass);
+    exchange_rows(own, arrived, "to the experts", layer, pass);
+    if (s_.pairs && beside) {
+      cut("beside the exchange", layer);
+      beside();
+    }
+    cut("experts", layer);
   }
   if (s_.expert_split == 1) return arrived;
   row_collective(OpKind::kAllGather, Group::kTensor, arrived, to, layer, pass);
@@ -81,16 +97,21 @@ int LayerWriter::rows_to_experts(int own, int to, int layer, Pass pass) {
 }
 
 // Sums of this rank's experts that are partial over the tensor group -> this tensor rank's rows of all experts.
-// `between`: what may run beside the first of the two collectives.
+// `between`: what may run beside the first of the two collectives, or in pairs beside the second.
 int LayerWriter::rows_from_experts(int partial, int to, int layer, Pass pass, const std::function<void()>& between) {
   int summed = partial;
   if (s_.expert_split > 1) {
     summed = s_.expert == 1 ? to : row_scratch(row_name(pass, "rows to the expert group"), s_.own_rows, layer);
     row_collective(OpKind::kReduceScatter, Group::kTensor, partial, summed, layer, pass);
   }
-  if (between) between();
+  if (between && !s_.pairs) between();
   if (s_.expert == 1) return summed;
-  row_collective(OpKind::kAllToAll, Group::kExpert, summed, to, layer, pass);
+  exchange_rows(summed, to, "from the experts", layer, pass);
+  if (between && s_.pairs) {
+    cut("weights of the experts", layer);
+    between();
+  }
+  cut("behind the experts", layer);
   return to;
 }
 
@@ -198,7 +219,8 @@ void LayerWriter::count_rows(const LayerKept& kept, int layer, Pass pass) {
     row_collective(OpKind::kAllToAll, Group::kExpert, sent, kept.counts, layer, pass).dtype = DType::kInt32;
 }
 
-int LayerWriter::mixture_branch(int read, const LayerKept& kept, int layer, Pass pass) {
+int LayerWriter::mixture_branch(int read, const LayerKept& kept, int layer, Pass pass,
+                                const std::function<void()>& beside) {
   const auto scratch = [&](const char* name, std::int64_t elements, DType type) {
     return b_.temporary(fmt::format("{} {}", name, layer), type, elements);
   };
@@ -232,7 +254,7 @@ int LayerWriter::mixture_branch(int read, const LayerKept& kept, int layer, Pass
   const int gates = s_.scales_input ? kept.router : kNoBuffer;
   own_routing_op(b_.add(OpKind::kDispatch, pass, {read, kept.slots, gates}, {rows_in, spilled}), s_.hidden, layer);
   receive_spills(spilled, rows_in, kept, layer, pass);
-  const int arrived = rows_to_experts(rows_in, dispatched, layer, pass);
+  const int arrived = rows_to_experts(rows_in, dispatched, layer, pass, beside);
   const auto [ffn, fc] = s_.expert_mlp;
   expert_matmul(arrived, {"mlp.experts.c_fc", fc, s_.hidden, kept.casts.dispatched}, kept.counts, kept.fc, layer, pass);
   expert_bias("mlp.experts.c_fc.bias", kept.fc, kept.counts, fc, false, layer, pass);
@@ -252,17 +274,20 @@ int LayerWriter::mixture_branch(int read, const LayerKept& kept, int layer, Pass
   const int partial = s_.routes_own ? own_tokens() : branch_buffer(kept.branch2, "mlp projection", layer);
   own_routing_op(b_.add(OpKind::kCombine, pass, {kept.returned, combining_gates(kept), kept.slots, home}, {partial}),
                  s_.hidden, layer);
+  if (!s_.pairs && beside) beside();
   return partial;
 }
 
 void LayerWriter::mixture_branch_backward(const LayerKept& kept, int read, int d_branch, int layer,
-                                          const std::function<void(int)>& between) {
+                                          const std::function<void(int)>& between,
+                                          const std::function<void()>& beside) {
   constexpr Pass kPass = Pass::kBackward;
   const std::int64_t row_elements = s_.own_rows * s_.hidden, all_elements = s_.expert_rows * s_.hidden;
   const bool moves = s_.expert > 1 || s_.tensor > 1;
   const auto [ffn, fc] = s_.expert_mlp;
   const Product up{"mlp.experts.c_fc", fc, s_.hidden, kept.casts.dispatched};
   const Product down{"mlp.experts.c_proj", s_.hidden, ffn, kept.casts.act};
+  if (!s_.pairs && beside) beside();
   const int home = return_spills(kept.returned, "returned rows again", kept, layer, kPass);
   const int d_combined = gradient_of("returned rows", row_elements, layer);
   const int d_spilled = home == kNoBuffer ? kNoBuffer : gradient_of("spilled rows", s_.most_sent * s_.hidden, layer);
@@ -273,10 +298,11 @@ void LayerWriter::mixture_branch_backward(const LayerKept& kept, int read, int d
       s_.hidden, layer);
   receive_spills(d_spilled, d_combined, kept, layer, kPass);
   const int d_out = rows_to_experts(
-      d_combined, moves ? gradient_of("rows of experts", all_elements, layer) : d_combined, layer, kPass);
+      d_combined, moves ? gradient_of("rows of experts", all_elements, layer) : d_combined, layer, kPass, beside);
   expert_bias_backward("mlp.experts.c_proj.bias", d_out, kept.counts, s_.hidden, true, layer);
   const int d_act = gradient_of("mlp activated", s_.expert_rows * ffn, layer);
-  expert_wgrad(expert_dgrad(kept.act, down, d_out, kept.counts, d_act, layer), down, layer);
+  const GradientOperands of_down = expert_dgrad(kept.act, down, d_out, kept.counts, d_act, layer);
+  if (!s_.pairs) expert_wgrad(of_down, down, layer);
   const int d_fc = gradient_of("mlp inner", s_.expert_rows * fc, layer);
   Op& act =
       rows(b_.add(OpKind::kActivationBackward, kPass, {kept.fc, kNoBuffer, d_act}, {d_fc}), s_.expert_rows, ffn, layer);
@@ -285,21 +311,27 @@ void LayerWriter::mixture_branch_backward(const LayerKept& kept, int read, int d
   expert_bias_backward("mlp.experts.c_fc.bias", d_fc, kept.counts, fc, false, layer);
   const int d_in = gradient_of("rows into experts", all_elements, layer);
   const GradientOperands of_up = expert_dgrad(kept.dispatched, up, d_fc, kept.counts, d_in, layer);
-  const int d_rows = rows_from_experts(d_in, moves ? gradient_of("dispatched rows", row_elements, layer) : d_in, layer,
-                                       kPass, [&] { expert_wgrad(of_up, up, layer); });
+  const int d_rows =
+      rows_from_experts(d_in, moves ? gradient_of("dispatched rows", row_elements, layer) : d_in, layer, kPass, [&] {
+        if (s_.pairs) expert_wgrad(of_down, down, layer);
+        expert_wgrad(of_up, up, layer);
+      });
   const int d_home = return_spills(d_rows, "gradient of dispatched rows", kept, layer, kPass);
 
   if (s_.scales_input && read == kNoBuffer) read = gather_tokens(kept.norm2, "norm2 again", layer, kPass);
-  const auto tokens_backward = [&] {
-    const int d_tokens = gradient_of("dispatched tokens", s_.routed_tokens * s_.hidden, layer);
+  int d_tokens = kNoBuffer;
+  const auto tokens_back = [&] {
+    d_tokens = gradient_of("dispatched tokens", s_.routed_tokens * s_.hidden, layer);
     const bool gated = s_.scales_input;
     own_routing_op(b_.add(OpKind::kDispatchBackward, kPass,
                           {d_rows, kept.slots, d_home, gated ? read : kNoBuffer, gated ? kept.router : kNoBuffer},
                           {d_tokens, gated ? d_gate : kNoBuffer}),
                    s_.hidden, layer);
-    return d_tokens;
   };
-  const int d_gated = s_.scales_input ? tokens_backward() : kNoBuffer;
+  // In pairs what waits for an exchange comes first: segments wait as a whole. Gates of inputs have their gradient
+  // here.
+  if (s_.pairs || s_.scales_input) tokens_back();
+
   // Experts' matrices have their gradients here, also where others wait for the second half of a split backward.
   const int d_logits = hold(fmt::format("gradient of router logits {}", layer), s_.wide, s_.routed_tokens * s_.experts);
   own_routing_op(b_.add(OpKind::kRouteBackward, kPass, {kept.router, kept.slots, d_gate}, {d_logits}), s_.experts,
@@ -308,7 +340,8 @@ void LayerWriter::mixture_branch_backward(const LayerKept& kept, int read, int d
   if (read == kNoBuffer) read = gather_tokens(kept.norm2, "norm2 again", layer, kPass);
   const int d_norm = gradient_of("norm2", s_.routed_tokens * s_.hidden, layer);
   matmul_backward(read, router_product(), d_logits, d_norm, layer, [&] {
-    add(d_gated != kNoBuffer ? d_gated : tokens_backward(), d_norm, layer, kPass);
+    if (d_tokens == kNoBuffer) tokens_back();
+    add(d_tokens, d_norm, layer, kPass);
     between(d_norm);
   });
 }

@@ -79,7 +79,7 @@ void PassWriter::drop_attention(int layer) {
 }
 
 int PassWriter::write_forward(const char* name) {
-  builder_.begin(name);
+  builder_.begin(name, shape_.pairs ? Space::kForwardWorkspace : Space::kWorkspace);
   keep_layers_of_forward();
   if (key_.embedding) builder_.segment("embedding"), writer_.embedding_forward(chunk_.ids, inputs_.front());
   for (int layer = 0; layer < key_.layers; ++layer) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <utility>
 
 #include "program/lower/gradient_tasks.h"
 #include "program/lower/offload_tasks.h"
@@ -18,8 +19,8 @@ class TaskWriter {
 
   void write() {
     const Plan& plan = program_.job.plan;
-    const auto slots =
-        schedule_of(plan.schedule, role_.stage, plan.pipeline, plan.virtual_stages, program_.micro_batches);
+    const auto slots = schedule_of(plan.schedule, role_.stage, plan.pipeline, plan.virtual_stages,
+                                   program_.micro_batches, plan.overlap.expert);
     last_backward_.assign(role_.chunks.size(), -1);
     for (Chunk& chunk : role_.chunks) {
       std::vector<int> alike;
@@ -33,11 +34,17 @@ class TaskWriter {
     }
     role_.tasks.reserve(slots.size() * 4 + 64);  // a pass with a receive and a gather before, a send behind; the step
     sharded_.gather_first();
+    const std::int64_t ahead = order_of(plan.schedule, stage_place(plan, role_.stage), program_.micro_batches).warm_up;
+    std::int64_t forwards = 0;
     for (const Slot& slot : slots) {
       if (slot.weights) {
         backward_weights(slot);
+      } else if (slot.forward) {
+        forward(slot);
+        // Behind the warm-up every forward takes turns with the backward that follows it.
+        if (plan.overlap.expert && forwards++ >= ahead) beside_ = last_passes_.back();
       } else {
-        slot.forward ? forward(slot) : backward(slot);
+        backward(slot);
       }
     }
     write_optimizer();
@@ -105,8 +112,11 @@ class TaskWriter {
     // The workspace is one for all bodies: a collective that could run ahead of the compute lane waits like the rest.
     const Plan& plan = program_.job.plan;
     const bool ring = plan.context > 1 && plan.context_method == ContextMethod::kRing;
-    if (plan.overlap.tensor || ring) wait(id, last_pass_);
-    last_pass_ = id;
+    const bool runs_ahead = plan.overlap.tensor || ring;
+    if (beside_ < 0) before_passes_ = std::exchange(last_passes_, {});
+    for (const int before : before_passes_) wait(id, runs_ahead ? before : -1);
+    last_passes_.push_back(id);
+    role_.tasks[static_cast<std::size_t>(id)].beside = std::exchange(beside_, -1);
     role_.tasks.back().frame = static_cast<std::int16_t>(frame);
     role_.tasks.back().micro_batch = static_cast<std::int32_t>(slot.micro_batch);
     return id;
@@ -258,9 +268,8 @@ class TaskWriter {
     const int task = add(TaskKind::kReduceGradients, kind.reduce[bucket], chunk);
     if (program_.job.plan.overlap.gradient_reduction) {
       const int backward = last_backward_[static_cast<std::size_t>(chunk)];
-      const auto segments = program_.body_of(role_.tasks[static_cast<std::size_t>(backward)]).segments.size();
-      const auto first = static_cast<std::size_t>(kind.buckets[bucket].first_segment);
-      wait(task, backward, static_cast<std::int16_t>(segments - 1 - first));
+      const Body& body = program_.body_of(role_.tasks[static_cast<std::size_t>(backward)]);
+      wait(task, backward, body.end_of(body.parts() - 1 - kind.buckets[bucket].first_segment));
     } else {
       wait(task, last_task_);
     }
@@ -348,7 +357,9 @@ class TaskWriter {
   std::map<std::pair<int, std::size_t>, int> reduced_;  // by chunk and bucket: beside the last backward
   int tied_ = -1;                                       // the task that adds the gradients of a tied weight's copies
   int last_task_ = -1;
-  int last_pass_ = -1;
+  std::vector<int> last_passes_;    // one, or two that take turns
+  std::vector<int> before_passes_;  // those before them
+  int beside_ = -1;                 // a forward whose backward comes next and takes turns with it
 };
 
 }  // namespace
@@ -361,7 +372,7 @@ void lay_out_memory(const Program& program, Role& role) {
     const ChunkTemplate& kind = program.kinds[static_cast<std::size_t>(chunk.kind)];
     for (std::size_t space = 0; space < kSpaces; ++space) {
       const auto which = static_cast<Space>(space);
-      if (which == Space::kWorkspace) {  // one at a time: bodies of the compute lane never overlap
+      if (is_workspace(which)) {  // one at a time: bodies of the compute lane overlap in pairs alone
         chunk.base[space] = 0;
         role.bytes[space] = std::max(role.bytes[space], kind.bytes[space]);
         continue;

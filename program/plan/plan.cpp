@@ -82,6 +82,10 @@ bool folds_experts(const Plan& plan) { return plan.expert_tensor == 1 && plan.te
 
 int expert_replicas(const Plan& plan) { return folds_experts(plan) ? plan.expert / plan.tensor : plan.expert; }
 
+StagePlace stage_place(const Plan& plan, int stage) {
+  return {stage, plan.pipeline, plan.virtual_stages, plan.overlap.expert};
+}
+
 int micro_batch_of(const Plan& plan, int data) {
   return plan.replica_micro_batch.empty() ? plan.micro_batch : plan.replica_micro_batch[static_cast<std::size_t>(data)];
 }

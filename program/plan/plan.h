@@ -25,6 +25,9 @@ struct Overlap {
   bool parameter_gather = false;    ///< gathers beside the next forward
   bool pipeline = true;             ///< transfers beside compute
   bool tensor = false;              ///< tensor collectives beside weight-gradient GEMMs
+  /// Rows that go to the experts and back beside the other pass: a stage runs a forward and a backward of unlike
+  /// micro-batches as a pair, whose parts between the exchanges take turns.
+  bool expert = false;
 };
 
 struct Offload {
@@ -97,6 +100,9 @@ bool folds_experts(const Plan& plan);
 /// Neighbouring replicas that share the experts of a layer: `expert`, or as many times fewer as there are tensor ranks
 /// that hold their own. Exact for a plan that passed `check`.
 int expert_replicas(const Plan& plan);
+
+/// What schedules know of a stage.
+StagePlace stage_place(const Plan& plan, int stage);
 
 /// Samples of a micro-batch of the replica with data coordinate `data`.
 int micro_batch_of(const Plan& plan, int data);

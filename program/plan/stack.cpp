@@ -150,6 +150,7 @@ StackTraits megatron_core(std::string_view name) {
 StackTraits megatron_bridge() {
   StackTraits h = megatron_core("megatron-bridge");
   h.overlaps_tensor_collectives = true;
+  h.pairs_passes = true;  // overlap_moe_expert_parallel_comm
   return h;
 }
 
@@ -162,9 +163,10 @@ StackTraits megatron_mlperf() {
 }
 
 /// Megatron-Core by its own training script: gradients are kept and reduced in fp32, tensor collectives run alone.
-StackTraits megatron_core_plain(std::string_view name) {
+StackTraits megatron_core_plain(std::string_view name, bool pairs_passes = true) {
   StackTraits h = megatron_core(name);
   h.reduces_in_fp32_by_default = true;
+  h.pairs_passes = pairs_passes;  // --overlap-moe-expert-parallel-comm, from 0.14 on
   return h;
 }
 
@@ -262,7 +264,7 @@ const std::array<StackTraits, 27>& table() {
                                                      megatron_bridge(),
                                                      megatron_mlperf(),
                                                      megatron_core_plain("megatron-core"),
-                                                     megatron_core_plain("megatron-core-0.8"),
+                                                     megatron_core_plain("megatron-core-0.8", false),
                                                      megatron_core_plain("megatron-core-moe"),
                                                      megatron_core_plain("megatron-core-dev-23e00ed"),
                                                      fsdp2("torchtitan-fsdp2"),

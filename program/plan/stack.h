@@ -19,9 +19,10 @@ struct StackTraits {
   bool half_gradients = false;  ///< fp16 gradients stay fp16, with an fp32 copy in the optimizer; bf16 ones are fp32
   bool scatter_gather = false;  ///< pipeline transfers split over the tensor group
   bool overlaps_tensor_collectives = false;  ///< backward tensor collectives beside weight gradients, unasked
-  double hidden_tensor = 0;  ///< share of tensor collectives inside their products, where they overlap (user buffers)
-  double issue = 1;          ///< of the host's time to issue a kernel: below 1 where graphs or compilers launch fewer
-  double expert_issue = 0;   ///< s of the host for every launch for one expert, where experts' products run one by one
+  double hidden_tensor = 0;   ///< share of tensor collectives inside their products, where they overlap (user buffers)
+  bool pairs_passes = false;  ///< can run exchanges with the experts beside a pass of another micro-batch
+  double issue = 1;           ///< of the host's time to issue a kernel: below 1 where graphs or compilers launch fewer
+  double expert_issue = 0;    ///< s of the host for every launch for one expert, where experts' products run one by one
   bool fills_half_gradients = false;   ///< autograd fills 16-bit gradients beside the wide ones that they are added to
   bool saves_gathered_inputs = false;  ///< sequence parallel: products keep their gathered inputs for the backward
   double pipelined_issue = 0;  ///< s of the host for every tensor collective and rank of its group, beside a pipeline

@@ -25,6 +25,7 @@ struct StagePlace {
   int stage = 0;
   int pipeline = 1;
   int virtual_stages = 1;  ///< model chunks of the stage
+  bool pairs = false;      ///< a forward and the backward behind it run as a pair: one forward more goes ahead of them
 };
 
 /// The warm-up of a schedule that runs all forwards before the first backward.

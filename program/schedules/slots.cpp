@@ -32,6 +32,8 @@ SlotOrder order_of(Schedule schedule, const StagePlace& place, std::int64_t micr
   SlotOrder order;
   order.passes = micro_batches * place.virtual_stages;
   order.warm_up = std::min(order.passes, traits.warm_up(place));
+  // A backward cannot begin beside the forward that it waits for.
+  if (place.pairs) order.warm_up = std::min(order.passes, order.warm_up + 1);
   order.delay = traits.delay(place);
   order.pipeline = place.pipeline;
   order.chunks = place.virtual_stages;
@@ -93,9 +95,9 @@ void SlotCursor::tell(std::int64_t rounds, std::vector<std::int64_t>& state) con
 }
 
 std::vector<Slot> schedule_of(Schedule schedule, int stage, int pipeline, int virtual_stages,
-                              std::int64_t micro_batches) {
+                              std::int64_t micro_batches, bool pairs) {
   using Kind = SlotCursor::Kind;
-  const SlotOrder order = order_of(schedule, {stage, pipeline, virtual_stages}, micro_batches);
+  const SlotOrder order = order_of(schedule, {stage, pipeline, virtual_stages, pairs}, micro_batches);
   std::vector<Slot> slots;
   slots.reserve(static_cast<std::size_t>((order.splits_backward ? 3 : 2) * order.passes));
   SlotCursor cursor(order);

@@ -42,6 +42,9 @@ struct SlotOrder {
     return chunks == 1 ? number : number / (pipeline * chunks) * pipeline + number % pipeline;
   }
 
+  /// Where passes run in pairs (StagePlace): whether the backward of this number has a forward right before it.
+  bool has_forward_before(std::int64_t backward) const { return backward + warm_up < passes; }
+
   /// The memory rule. Forwards whose backward has not ended at once, at most, of all chunks together; of these, those
   /// between the halves of their backwards.
   std::int64_t in_flight() const;
@@ -128,7 +131,7 @@ class SlotCursor {
 /// All slots of `stage` for `micro_batches` micro-batches. In every schedule a chunk's backwards come in micro-batch
 /// order, so gradients are summed in one order everywhere.
 std::vector<Slot> schedule_of(Schedule schedule, int stage, int pipeline, int virtual_stages,
-                              std::int64_t micro_batches);
+                              std::int64_t micro_batches, bool pairs = false);
 
 /// Micro-batches that are between their forward and the end of their backward at once, at most, in any of `chunks`
 /// together: chunks of one kind share their frames.

@@ -14,6 +14,7 @@
 #include "program/verify/verify_gradients.h"
 #include "program/verify/verify_offload.h"
 #include "program/verify/verify_order.h"
+#include "program/verify/verify_pairs.h"
 #include "program/verify/verify_sharding.h"
 #include "program/verify/verify_transfers.h"
 
@@ -70,7 +71,7 @@ void check_buffers(const Program& program, Problems& problems) {
         for (const int b : op.in) {
           if (b == kNoBuffer) continue;
           const bool framed = space_of(b) == Space::kFrame || space_of(b) == Space::kDeferred,
-                     own = space_of(b) == Space::kWorkspace;
+                     own = is_workspace(space_of(b));
           const bool gathers = op.kind == OpKind::kAllGather && in_parts.contains(b);
           if ((framed && !in_frame.contains(b) && !gathers) || (own && !written.contains(b))) {
             problems.push_back(fmt::format("body \"{}\" op {} ({}) reads \"{}\" before anything wrote it", body.name, i,
@@ -128,6 +129,7 @@ std::vector<std::string> verify(const Program& program, std::int64_t capacity_by
   check_offload(program, problems);
   check_away_gradients(program, problems);
   check_temporaries(program, problems);
+  check_pairs(program, problems);
   check_rings(program, problems);
   check_keys(program, problems);
   check_joint_collectives(program, problems);

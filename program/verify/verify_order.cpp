@@ -8,6 +8,7 @@
 #include <tuple>
 
 #include "program/ir/text.h"
+#include "program/ir/turns.h"
 
 namespace trivium::program {
 namespace {
@@ -164,14 +165,22 @@ void chain(const Program& program, const Role& role, Graph& graph) {
     }
     return;
   }
+  const std::vector<std::int32_t> backward_beside = backwards_beside(role);
   for (std::size_t t = 0; t < role.tasks.size(); ++t) {
     const Task& task = role.tasks[t];
     const auto& ops = program.body_of(task).ops;
     const bool computes = std::any_of(ops.begin(), ops.end(), [](const Op& op) { return op.lane == Lane::kCompute; });
-    if (task.transfer >= 0 || !computes) continue;
+    if (task.transfer >= 0 || !computes || task.beside >= 0) continue;
+    const auto here = static_cast<int>(t);
+    if (const std::int32_t backward = backward_beside[t]; backward >= 0) {
+      const Body& other = program.body_of(role.tasks[static_cast<std::size_t>(backward)]);
+      take_turns(turns_of(other), turns_of(program.body_of(task)), [&](bool is_forward, std::int16_t segment) {
+        follow(last_work, graph.node(role, is_forward ? here : backward, segment));
+      });
+      continue;
+    }
     const auto segments = program.body_of(task).segments.size();
-    for (std::size_t s = 0; s < segments; ++s)
-      follow(last_work, graph.node(role, static_cast<int>(t), static_cast<int>(s)));
+    for (std::size_t s = 0; s < segments; ++s) follow(last_work, graph.node(role, here, static_cast<int>(s)));
   }
 }
 
@@ -218,7 +227,7 @@ void check_temporaries(const Program& program, std::vector<std::string>& problem
     for (int i = 0; i < static_cast<int>(body.ops.size()); ++i) {
       const Op& op = body.ops[static_cast<std::size_t>(i)];
       const auto touch = [&](int b) {
-        if (b == kNoBuffer || kind.buffers[static_cast<std::size_t>(b)].space != Space::kWorkspace) return;
+        if (b == kNoBuffer || !is_workspace(kind.buffers[static_cast<std::size_t>(b)].space)) return;
         lives.try_emplace(b, Life{i, i}).first->second.last = i;
       };
       for (const int b : op.in) touch(b);

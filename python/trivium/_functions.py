@@ -29,7 +29,7 @@ Plan = Union[str, "os.PathLike[str]", PlanResult, Mapping[str, Any]]
 _REPEATED = {"fix", "forbid", "allow", "min", "max", "slow_device", "slow_link"}
 # Flags of a plan: False is a value, not the absence of the option.
 _PLAN_FLAGS = {"sequence_parallel", "overlap_gradient_reduction", "overlap_parameter_gather", "overlap_pipeline",
-               "overlap_tensor"}
+               "overlap_tensor", "overlap_expert"}
 
 
 def _option(name: str, value: Value) -> list[str]:

@@ -57,6 +57,10 @@ std::string refusal_of(const program::Program& program, const program::Op& op) {
     return fmt::format("the CUDA backend runs fp32, bf16 and fp16, not {}; use --precision bf16",
                        name_of(settings.precision));
   }
+  if (op.lane == program::Lane::kExpert) {
+    return "the CUDA backend has no lane for exchanges with experts yet (overlap.expert); use --backend cpu, or leave "
+           "the field off";
+  }
   if (op.fp8 != program::Fp8::kNone) {
     return fmt::format("the CUDA backend has no products in 8 bits yet (fp8 {}); use --fp8 none, or --backend cpu",
                        name_of(op.fp8));

@@ -179,6 +179,7 @@ ScheduleCosts CostEstimator::empty_schedule_costs(const Plan& plan, std::size_t 
   schedule_costs.schedule = plan.schedule;
   schedule_costs.pipeline = plan.pipeline;
   schedule_costs.virtual_stages = plan.virtual_stages;
+  schedule_costs.pairs = plan.overlap.expert;
   schedule_costs.micro_batches = program::micro_batches(plan, job().training.global_batch);
   schedule_costs.norm_joins_stages = plan.pipeline > 1;
   schedule_costs.chunks.resize(chunks);
@@ -232,7 +233,9 @@ ScheduleCosts CostEstimator::passes_of(const Plan& plan, const std::vector<Chunk
     chunk.forward_bus = forward + std::max(0, layers - 2) * copies;
     chunk.backward_bus = backward + std::max(0, layers - 2) * copies;
     chunk.bus = forward + backward + layers * copies + c.send_bus;
-    hold_to_bus(chunk);
+    chunk.forward_through = c.forward_through.of(of_kinds);
+    chunk.backward_through = c.backward_through.of(of_kinds);
+    hold_to_bus(chunk, plan.overlap.expert);
   }
   return schedule_costs;
 }

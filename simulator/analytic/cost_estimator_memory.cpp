@@ -91,7 +91,7 @@ CostEstimator::Bytes CostEstimator::bytes(const ChunkKey& key) {
   Bytes bytes = more;
   for (std::size_t space = 0; space < bytes.size(); ++space) {
     const auto which = static_cast<program::Space>(space);
-    const bool shared = which == program::Space::kWorkspace || which == program::Space::kGathered ||
+    const bool shared = program::is_workspace(which) || which == program::Space::kGathered ||
                         which == program::Space::kStaging;  // a few at a time
     if (!shared) bytes[space] += (more[space] - less[space]) * (alike - kLayersBuilt);
   }

@@ -28,6 +28,8 @@ class KindReader {
     costs.backward = by_segment(kind_.backward, first_back);
     costs.forward_bus = bus_by_segment(kind_.forward, first);
     costs.backward_bus = bus_by_segment(kind_.backward, first_back);
+    costs.forward_through = is_cut(kind_.forward) ? by_part(kind_.forward, first) : costs.forward;
+    costs.backward_through = is_cut(kind_.backward) ? by_part(kind_.backward, first_back) : costs.backward;
     if (kind_.backward_weights >= 0) costs.weights = by_segment(kind_.backward_weights, first_back);
     for (std::size_t bucket = 0; bucket < kind_.buckets.size(); ++bucket) {
       add_optimizer(costs.optimizer, bucket);
@@ -122,16 +124,33 @@ class KindReader {
     return sum(index, s.begin, s.end, lane);
   }
 
+  bool is_cut(int index) const { return body(index).parts() < static_cast<int>(body(index).segments.size()); }
+
+  bool of_layer(const program::Segment& segment, std::size_t layer) const {
+    return segment.part == static_cast<std::int16_t>(layer);
+  }
+
   PartTimes by_segment(int index, std::size_t layer) const {
     PartTimes times;
-    for (std::size_t s = 0; s < body(index).segments.size(); ++s) add(times, s == layer, computed(index, s));
+    for (const program::Segment& s : body(index).segments) add(times, of_layer(s, layer), computed(index, s));
+    return times;
+  }
+
+  // All segments of a part together.
+  PartTimes by_part(int index, std::size_t layer) const {
+    PartTimes times;
+    const auto& segments = body(index).segments;
+    for (std::size_t s = 0; s < segments.size();) {
+      program::Segment part = segments[s++];
+      while (s < segments.size() && segments[s].part == part.part) part.end = segments[s++].end;
+      add(times, of_layer(part, layer), computed(index, part));
+    }
     return times;
   }
 
   // How long the compute lane takes for a segment, with what it waits for on other lanes. Of those count only ops that
   // follow a kernel of the segment: the others may have run beside the segment before.
-  std::int64_t computed(int index, std::size_t which) const {
-    const program::Segment& s = body(index).segments[which];
+  std::int64_t computed(int index, const program::Segment& s) const {
     const auto& ps = costed_.op_ps[stage_][static_cast<std::size_t>(index)];
     if (ps.empty()) return 0;
     std::array<std::int64_t, program::kLanes> lane_end{};
@@ -174,8 +193,8 @@ class KindReader {
 
   PartTimes bus_by_segment(int index, std::size_t layer) const {
     PartTimes times;
-    for (std::size_t s = 0; s < body(index).segments.size(); ++s) {
-      add(times, s == layer, bus_of(index, body(index).segments[s].begin, body(index).segments[s].end));
+    for (const program::Segment& s : body(index).segments) {
+      add(times, of_layer(s, layer), bus_of(index, s.begin, s.end));
     }
     return times;
   }
@@ -204,9 +223,10 @@ KindCosts joined(const std::vector<KindCosts>& kinds) {
   KindCosts costs = kinds.front();
   for (std::size_t kind = 1; kind < kinds.size(); ++kind) {
     for (const auto part :
-         {&KindCosts::forward, &KindCosts::backward, &KindCosts::weights, &KindCosts::optimizer, &KindCosts::reduce,
-          &KindCosts::gather, &KindCosts::replicas, &KindCosts::norm, &KindCosts::fetch_state, &KindCosts::store_state,
-          &KindCosts::forward_bus, &KindCosts::backward_bus, &KindCosts::gather_bus, &KindCosts::reduce_bus}) {
+         {&KindCosts::forward, &KindCosts::backward, &KindCosts::forward_through, &KindCosts::backward_through,
+          &KindCosts::weights, &KindCosts::optimizer, &KindCosts::reduce, &KindCosts::gather, &KindCosts::replicas,
+          &KindCosts::norm, &KindCosts::fetch_state, &KindCosts::store_state, &KindCosts::forward_bus,
+          &KindCosts::backward_bus, &KindCosts::gather_bus, &KindCosts::reduce_bus}) {
       (costs.*part).layer[kind] = (kinds[kind].*part).layer.front();
     }
     for (const auto part :

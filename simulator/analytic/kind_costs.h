@@ -25,12 +25,15 @@ struct PartTimes {
   }
 };
 
-/// Of one kind on one stage (ps). Passes count what segments take of the compute lane, played by segments; the
+/// Of one kind on one stage (ps). Passes count what segments take of the compute lane, played by segments (where passes
+/// run in pairs without the exchanges with the experts, which are segments of their own); the
 /// optimizer counts the compute lane, `reduce` and `gather` the data lane; with lanes merged everything but transfers
 /// is on the compute lane.
 struct KindCosts {
   PartTimes forward, backward, optimizer, reduce, gather;
-  PartTimes replicas;             ///< sums over shard groups
+  PartTimes replicas;  ///< sums over shard groups
+  /// Of a pass from its begin to its end: where passes run in pairs with the exchanges that it waits for.
+  PartTimes forward_through, backward_through;
   PartTimes weights;              ///< second half of the backward, where it is split
   PartTimes norm;                 ///< one layer's share; embedding and head left out
   std::int64_t reduce_apart = 0;  ///< longest reduction that is not on the data lane alone

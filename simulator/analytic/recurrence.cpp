@@ -28,6 +28,7 @@ class Walker {
     copied_.assign(stages_, 0);
     copying_.assign(stages_, 0);
     waited_.assign(stages_, 0);
+    pairs_.assign(stages_, {});
     reduced_kind_.assign(stages_, -1);
     last_forward_.assign(o_.chunks.size(), kUnknown);
     slots_of_.resize(o_.chunks.size());
@@ -36,7 +37,8 @@ class Walker {
     ends_.last_backward.resize(o_.chunks.size());
     cursors_.reserve(stages_);
     for (int s = 0; s < o_.pipeline; ++s) {
-      cursors_.emplace_back(program::order_of(o_.schedule, {s, o_.pipeline, o_.virtual_stages}, o_.micro_batches));
+      cursors_.emplace_back(
+          program::order_of(o_.schedule, {s, o_.pipeline, o_.virtual_stages, o_.pairs}, o_.micro_batches));
       warm_up_ = std::max(warm_up_, cursors_.back().order().warm_up);
       for (int v = 0; v < o_.virtual_stages; ++v) positions_.push_back(o_.position_of(static_cast<std::size_t>(s), v));
     }
@@ -63,6 +65,11 @@ class Walker {
     std::int64_t stored = 0;                     // behind a forward: all layers have left
     std::int64_t first_free = 0, last_free = 0;  // behind a backward: its first layer's slot, and the other
     std::int64_t copying = 0;  // then, too: until when copies that were ready before keep the lane busy
+  };
+
+  // The forward of a pair whose backward is to come: when the stage was free for both, and what it takes of it.
+  struct Pair {
+    std::int64_t free = 0, forward = 0;
   };
 
   std::int64_t slots() const { return round_ * o_.virtual_stages; }  // of a round, forwards alone
@@ -132,6 +139,7 @@ class Walker {
       tell_lane(held_[s]);
       tell_lane(copying_[s]);
       moment.state.push_back(reduced_kind_[s]);
+      if (o_.pairs) tell(pairs_[s].free);
     }
     const std::int64_t first = rounds * round_;  // micro-batch
     for (std::size_t position = 0; position < o_.chunks.size(); ++position) {
@@ -189,6 +197,7 @@ class Walker {
     const std::size_t position = position_of(s, slot.chunk);
     const std::int64_t micro_batch = slot.micro_batch;
     std::int64_t start = std::max(free_[s], held_[s]);
+    pairs_[s] = {start, o_.chunks[position].forward};
     if (position > 0) {
       const std::int64_t input = forward_[at(position - 1, micro_batch)];
       if (input == kUnknown) return false;
@@ -196,7 +205,8 @@ class Walker {
     }
     if (cursors_[s].forwards() == 0) copied_[s] = start;
     last_forward_[position] = micro_batch;
-    free_[s] = std::max(start + o_.chunks[position].forward, stored(s, position, start));
+    const std::int64_t takes = o_.pairs ? o_.chunks[position].forward_through : o_.chunks[position].forward;
+    free_[s] = std::max(start + takes, stored(s, position, start));
     if (micro_batch == 0) free_[s] = std::max(free_[s], o_.chunks[position].gathered);
     forward_[at(position, micro_batch)] = free_[s];
     ++forwards_done_[position];
@@ -207,6 +217,7 @@ class Walker {
     const std::size_t position = position_of(s, slot.chunk);
     const std::int64_t micro_batch = slot.micro_batch;
     const ScheduleCosts::Chunk& chunk = o_.chunks[position];
+    if (o_.pairs) return backward_of_pair(s, position, micro_batch);
     std::int64_t start = std::max(free_[s], held_[s]);
     if (position + 1 < o_.chunks.size()) {
       const std::int64_t gradient = backward_[at(position + 1, micro_batch)];
@@ -236,6 +247,25 @@ class Walker {
       reduced_kind_[s] = chunk.kind;
       if (!o_.reduces_beside && position > 0) held_[s] = end + chunk.reduce_layer;
     }
+    return true;
+  }
+
+  // Passes that take turns begin together, if what they need is there. No copies and no reductions are beside them.
+  bool backward_of_pair(std::size_t s, std::size_t position, std::int64_t micro_batch) {
+    const ScheduleCosts::Chunk& chunk = o_.chunks[position];
+    const bool paired = cursors_[s].order().has_forward_before(cursors_[s].backwards());
+    std::int64_t start = paired ? pairs_[s].free : free_[s];
+    if (position + 1 < o_.chunks.size()) {
+      const std::int64_t gradient = backward_[at(position + 1, micro_batch)];
+      if (gradient == kUnknown) return false;
+      start = std::max(start, gradient + o_.chunks[position + 1].send_backward);
+    }
+    if (micro_batch + 1 == micro_batches_) ends_.last_backward[position] = start;
+    ++backwards_done_[position];
+    const std::int64_t end = start + chunk.backward_through;
+    backward_[at(position, micro_batch)] = end;
+    free_[s] = std::max(free_[s], end);
+    if (paired) free_[s] = std::max(free_[s], pairs_[s].free + pairs_[s].forward + chunk.backward);
     return true;
   }
 
@@ -303,6 +333,7 @@ class Walker {
   std::vector<std::int64_t> last_forward_;  // by chunk: the micro-batch whose activations are still there
   std::vector<SlotCursor> cursors_;
   std::vector<std::size_t> positions_;  // by stage and its chunks
+  std::vector<Pair> pairs_;             // by stage
   PassEnds ends_;
 };
 

@@ -14,8 +14,8 @@ class Bounder {
   explicit Bounder(const ScheduleCosts& schedule_costs) : o_(schedule_costs), head_(stages()), tail_(stages()) {
     for (std::size_t s = 1; s < stages(); ++s) {
       const ScheduleCosts::Chunk &before = o_.chunks[s - 1], &here = o_.chunks[s];
-      head_[s] = head_[s - 1] + before.forward + before.send_forward;
-      tail_[s] = tail_[s - 1] + here.send_backward + before.backward;
+      head_[s] = head_[s - 1] + forward_of(before) + before.send_forward;
+      tail_[s] = tail_[s - 1] + here.send_backward + backward_of(before);
     }
   }
 
@@ -42,6 +42,14 @@ class Bounder {
   std::size_t stages() const { return static_cast<std::size_t>(o_.pipeline); }
   const program::ScheduleTraits& traits() const { return program::traits_of(o_.schedule); }
 
+  // Of one micro-batch, from the begin of the pass to its end.
+  std::int64_t forward_of(const ScheduleCosts::Chunk& chunk) const {
+    return o_.pairs ? chunk.forward_through : chunk.forward;
+  }
+  std::int64_t backward_of(const ScheduleCosts::Chunk& chunk) const {
+    return o_.pairs ? chunk.backward_through : chunk.backward;
+  }
+
   std::int64_t sum(std::size_t s, std::int64_t ScheduleCosts::Chunk::*part) const {
     std::int64_t all = 0;
     for (int v = 0; v < o_.virtual_stages; ++v) all += o_.chunk_of(s, v).*part;
@@ -64,7 +72,8 @@ class Bounder {
   std::int64_t passes(std::size_t s) const {
     const std::int64_t pair = sum(s, &ScheduleCosts::Chunk::forward) + sum(s, &ScheduleCosts::Chunk::backward);
     const std::int64_t longest = o_.micro_batches * pair;
-    const bool one_for_one = traits().has_steady_state() && !traits().splits_backward && o_.virtual_stages == 1;
+    const bool one_for_one =
+        traits().has_steady_state() && !traits().splits_backward && o_.virtual_stages == 1 && !o_.pairs;
     return one_for_one ? std::max(longest, full_pipe(s, traits().warm_up(place(s)) + 1)) : longest;
   }
 
@@ -78,7 +87,9 @@ class Bounder {
     return time;
   }
 
-  program::StagePlace place(std::size_t s) const { return {static_cast<int>(s), o_.pipeline, o_.virtual_stages}; }
+  program::StagePlace place(std::size_t s) const {
+    return {static_cast<int>(s), o_.pipeline, o_.virtual_stages, o_.pairs};
+  }
 
   // With `depth` micro-batches under way forward k + depth comes behind backward k: whole round trips q, then what is
   // left of the last round. One after the other, they are round trips alone.
@@ -92,7 +103,7 @@ class Bounder {
   // many, come before the last micro-batch's first backward, which then goes back through all chunks.
   void go_through_all_chunks(PassEnds& ends) const {
     std::int64_t time = 0;
-    for (const ScheduleCosts::Chunk& chunk : o_.chunks) time += chunk.forward + chunk.send_forward;
+    for (const ScheduleCosts::Chunk& chunk : o_.chunks) time += forward_of(chunk) + chunk.send_forward;
     time -= o_.chunks.back().send_forward;
     const std::int64_t first = std::min<std::int64_t>(o_.pipeline, o_.micro_batches);
     for (std::size_t position = stages() - 1; position < o_.chunks.size(); position += stages()) {
@@ -100,7 +111,7 @@ class Bounder {
       time += (o_.micro_batches - (last ? 1 : first)) * (o_.chunks[position].forward + o_.chunks[position].backward);
     }
     for (std::size_t position = o_.chunks.size(); position-- > 0;) {
-      time += o_.chunks[position].backward;
+      time += backward_of(o_.chunks[position]);
       if (position < stages()) ends.stages[position] = std::max(ends.stages[position], time);
       time += o_.chunks[position].send_backward;
     }
@@ -149,7 +160,7 @@ ScheduleCosts joined(ScheduleCosts passes, const ScheduleCosts& state) {
     chunk.forward_bus += state.chunks[i].forward_bus;
     chunk.backward_bus += state.chunks[i].backward_bus;
     chunk.bus += state.chunks[i].bus;
-    hold_to_bus(chunk);
+    hold_to_bus(chunk, passes.pairs);
     chunk.gathered = state.chunks[i].gathered;
     chunk.reduce = state.chunks[i].reduce;
     chunk.reduce_layer = state.chunks[i].reduce_layer;
@@ -161,9 +172,12 @@ ScheduleCosts joined(ScheduleCosts passes, const ScheduleCosts& state) {
   return passes;
 }
 
-void hold_to_bus(ScheduleCosts::Chunk& chunk) {
+void hold_to_bus(ScheduleCosts::Chunk& chunk, bool pairs) {
   chunk.forward_alone = chunk.forward;
   chunk.backward_alone = chunk.backward;
+  chunk.forward_through = std::max({chunk.forward_through, chunk.forward, chunk.forward_bus});
+  chunk.backward_through = std::max({chunk.backward_through, chunk.backward, chunk.backward_bus});
+  if (pairs) return;
   chunk.forward = std::max(chunk.forward, chunk.forward_bus);
   chunk.backward = std::max(chunk.backward, chunk.backward_bus);
 }

@@ -30,7 +30,8 @@ struct ScheduleCosts {
     std::int64_t reduce_layer = 0;  ///< of one of its layers, where gradients are reduced behind every micro-batch
     std::int64_t gather_layer = 0;  ///< likewise gathered before every pass, where nothing is gathered ahead
     int layers = 0;
-    int kind = 0;  ///< equal for chunks that share slots of gradients
+    int kind = 0;                                            ///< equal for chunks that share slots of gradients
+    std::int64_t forward_through = 0, backward_through = 0;  ///< where passes run in pairs: from begin to end
   };
   /// What a stage does behind its last backward; each number is never above what the engine sees.
   struct Ending {
@@ -53,6 +54,9 @@ struct ScheduleCosts {
   std::vector<Ending> endings;  ///< by stage
   std::int64_t norm_reduce = 0;
   bool norm_joins_stages = false;
+  /// A forward and a backward of other micro-batches run beside each other: `forward` and `backward` are what they take
+  /// of the compute lane, together; neither alone is shorter than its `_through`.
+  bool pairs = false;
   bool reduces_beside = false;  ///< reductions behind every micro-batch have two slots; else the stage waits for each
 
   /// Chunk `chunk` of a stage, which lies where the schedule places it.
@@ -94,8 +98,9 @@ PassEnds pass_ends(const ScheduleCosts& schedule_costs);
 enum class Rounds { kCounted, kAll };
 PassEnds recurrence_ends(const ScheduleCosts& schedule_costs, Rounds rounds = Rounds::kCounted);
 
-/// A chunk whose passes are set: none is shorter than its bus is busy.
-void hold_to_bus(ScheduleCosts::Chunk& chunk);
+/// A chunk whose passes are set: none is shorter than its bus is busy. In pairs the compute lane is busy for as long as
+/// it was.
+void hold_to_bus(ScheduleCosts::Chunk& chunk, bool pairs);
 
 /// No iteration is shorter whose passes end no earlier (ps): behind the last backwards come reduction, norm, optimizer
 /// and gathers; gathers and reductions of every micro-batch keep the data lane busy, one after the other.

@@ -41,7 +41,7 @@ Key pass_fields(const Job& job, const ChunkKey& kind) {
   const bool dense = job.model.experts && is_dense_layer(job, kind);
   Key key = key_of(p.tensor, p.context, p.context_method, dense ? 1 : p.expert, dense ? 0 : p.expert_tensor,
                    p.micro_batch, p.sequence_parallel, p.overlap.tensor, program::traits_of(p.schedule).splits_backward,
-                   p.offload.activations, p.attention);
+                   p.offload.activations, p.attention, p.overlap.expert);
   append(key, kind);
   return key;
 }
@@ -66,6 +66,7 @@ bool is_of_passes(Space space) {
     case Space::kTokens:
     case Space::kDeferred:
     case Space::kWorkspace:
+    case Space::kForwardWorkspace:
     case Space::kOffloadedActivation:
       return true;
     default:
@@ -88,6 +89,8 @@ void set_passes(KindCosts& costs, const KindCosts& from) {
   costs.forward = from.forward;
   costs.backward = from.backward;
   costs.weights = from.weights;
+  costs.forward_through = from.forward_through;
+  costs.backward_through = from.backward_through;
   costs.copy_layer = from.copy_layer;
   costs.forward_bus = from.forward_bus;
   costs.backward_bus = from.backward_bus;
@@ -121,8 +124,9 @@ std::optional<Value> SharedCosts::find(const std::map<Key, Value>& known, const 
 // Embedding and head take the same beside any layer.
 KindCosts SharedCosts::with_ends(const Job& job, const ChunkKey& kind, const StagePlace& place, const Coster& coster) {
   const Plan& p = job.plan;
-  const Key key = key_of(p.tensor, p.context, p.context_method, p.micro_batch, p.sequence_parallel, p.overlap.tensor,
-                         program::traits_of(p.schedule).splits_backward, kind.embedding, kind.head, place.dense);
+  const Key key =
+      key_of(p.tensor, p.context, p.context_method, p.micro_batch, p.sequence_parallel, p.overlap.tensor,
+             program::traits_of(p.schedule).splits_backward, p.overlap.expert, kind.embedding, kind.head, place.dense);
   auto ends = find(ends_, key);
   if (!ends) {
     const KindCosts fresh = passes_of(coster(kind, {true, false, false}));
@@ -133,7 +137,7 @@ KindCosts SharedCosts::with_ends(const Job& job, const ChunkKey& kind, const Sta
   layer.embedding = layer.head = false;
   KindCosts passes = costs(job, layer, place, Part::kPasses, coster);
   for (const auto part : {&KindCosts::forward, &KindCosts::backward, &KindCosts::weights, &KindCosts::forward_bus,
-                          &KindCosts::backward_bus}) {
+                          &KindCosts::backward_bus, &KindCosts::forward_through, &KindCosts::backward_through}) {
     (passes.*part).ends = ((*ends).*part).ends;
   }
   Key known = pass_fields(job, kind);
@@ -232,15 +236,16 @@ std::vector<Frames> SharedCosts::frames(const Plan& plan, int stage, std::int64_
                                         const std::vector<int>& kinds) {
   constexpr std::int64_t kRounds = 4;
   if (plan.virtual_stages == 1) {
-    const auto order = program::order_of(plan.schedule, {stage, plan.pipeline, 1}, micro_batches);
+    const auto order = program::order_of(plan.schedule, stage_place(plan, stage), micro_batches);
     return {Frames{static_cast<int>(order.in_flight()), static_cast<int>(order.between_halves())}};
   }
   const bool steady = program::traits_of(plan.schedule).has_steady_state();
   const std::int64_t some = steady ? std::min(micro_batches, kRounds * plan.pipeline) : micro_batches;
-  Key key = key_of(plan.schedule, stage, plan.pipeline, plan.virtual_stages, some);
+  Key key = key_of(plan.schedule, stage, plan.pipeline, plan.virtual_stages, plan.overlap.expert, some);
   key.insert(key.end(), kinds.begin(), kinds.end());
   if (auto known = find(frames_, key)) return std::move(*known);
-  const auto slots = program::schedule_of(plan.schedule, stage, plan.pipeline, plan.virtual_stages, some);
+  const auto slots =
+      program::schedule_of(plan.schedule, stage, plan.pipeline, plan.virtual_stages, some, plan.overlap.expert);
   std::vector<Frames> frames;
   for (std::size_t c = 0; c < kinds.size(); ++c) {
     const auto first = static_cast<std::size_t>(std::find(kinds.begin(), kinds.end(), kinds[c]) - kinds.begin());

@@ -57,8 +57,8 @@ class Coster {
   Coster(const Program& program, const hardware::Cluster& cluster, const hardware::Node& node, int rank)
       : program_(program), cluster_(cluster), node_(node), rank_(rank) {}
 
-  // Durations of the ops of one segment. Layers repeat, so most segments were costed before.
-  const std::vector<std::int64_t>& segment(std::span<const Op> written, int peer_stage) {
+  // Durations of the ops of one part of a body. Layers repeat, so most were costed before.
+  const std::vector<std::int64_t>& part(std::span<const Op> written, int peer_stage) {
     Key key;
     for (const Op& op : written) key.push_back(shape_key(op, peer_stage));
     const auto [at, fresh] = known_.try_emplace(std::move(key));
@@ -178,9 +178,15 @@ CostedProgram cost(const Program& program, std::shared_ptr<const PlacedCluster> 
         const program::Body& work = program.bodies[body];
         auto& times = bodies[body];
         times.resize(work.ops.size(), 0);
-        for (const program::Segment& part : work.segments) {
-          const auto begin = static_cast<std::size_t>(part.begin), end = static_cast<std::size_t>(part.end);
-          const auto& part_ps = coster.segment(std::span(work.ops).subspan(begin, end - begin), *used[body]);
+        // A host runs ahead of all segments of a layer.
+        for (std::size_t s = 0; s < work.segments.size();) {
+          const program::Segment& first = work.segments[s];
+          const auto begin = static_cast<std::size_t>(first.begin);
+          auto end = begin;
+          for (; s < work.segments.size() && work.segments[s].part == first.part; ++s) {
+            end = static_cast<std::size_t>(work.segments[s].end);
+          }
+          const auto& part_ps = coster.part(std::span(work.ops).subspan(begin, end - begin), *used[body]);
           for (std::size_t i = begin; i < end; ++i) times[i] = std::max(times[i], part_ps[i - begin]);
         }
       }

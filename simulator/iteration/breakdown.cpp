@@ -123,6 +123,7 @@ Breakdown break_down(const program::Program& program, const program::Role& role,
   };
   take(Lane::kTensor, Part::kExposedTensor);
   take(Lane::kContext, Part::kExposedContext);
+  take(Lane::kExpert, Part::kExposedExpert);
   take(Lane::kData, Part::kExposedData);
   take(Lane::kPipeline, Part::kExposedPipeline);
   take(Lane::kCopy, Part::kExposedOffload);

@@ -48,8 +48,7 @@ std::optional<SteadyState> rounds_of(const program::Job& job) {
   const std::int64_t chunks = plan.virtual_stages;
   rounds.depth = std::max<std::int64_t>(2, std::int64_t{plan.pipeline} * passes);
   for (int stage = 0; stage < plan.pipeline; ++stage) {
-    const auto order =
-        program::order_of(plan.schedule, {stage, plan.pipeline, plan.virtual_stages}, rounds.micro_batches);
+    const auto order = program::order_of(plan.schedule, stage_place(plan, stage), rounds.micro_batches);
     rounds.depth = std::max(rounds.depth, (order.in_flight() + chunks - 1) / chunks);
   }
   if (rounds.micro_batches < kWorthwhile * rounds.enough()) return std::nullopt;

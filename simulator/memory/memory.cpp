@@ -136,8 +136,9 @@ StageMemory memory_of(const program::Program& program, const program::Role& role
   memory.optimizer = bytes(program::Space::kOptimizer);
   memory.activations = bytes(program::Space::kFrame) + bytes(program::Space::kTokens) +
                        bytes(program::Space::kDeferred) - freed_outputs(program, role) + held_by_layers(program, role);
-  memory.workspace = bytes(program::Space::kWorkspace) + bytes(program::Space::kScalar) +
-                     bytes(program::Space::kGathered) + bytes(program::Space::kStaging);
+  memory.workspace = bytes(program::Space::kWorkspace) + bytes(program::Space::kForwardWorkspace) +
+                     bytes(program::Space::kScalar) + bytes(program::Space::kGathered) +
+                     bytes(program::Space::kStaging);
   for (std::size_t space = 0; space < program::kSpaces; ++space) {
     if (settings.storage[space] == program::Storage::kHost) memory.host += role.bytes[space];
   }

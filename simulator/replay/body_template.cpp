@@ -7,6 +7,8 @@
 namespace trivium::simulator {
 namespace {
 
+static_assert(kStreams == program::kLanes);
+
 using program::Op;
 using program::OpKind;
 

@@ -8,7 +8,7 @@
 namespace trivium::simulator {
 
 /// In-order queues of a rank; the caller's lanes.
-constexpr int kStreams = 6;
+constexpr int kStreams = 7;
 
 /// One op, or one whole segment where segments are played at once.
 struct Step {

@@ -4,6 +4,8 @@
 #include <array>
 #include <set>
 
+#include "program/ir/turns.h"
+
 namespace trivium::simulator {
 namespace {
 
@@ -128,6 +130,7 @@ StepBody make_steps(const program::Body& body, const std::vector<std::int64_t>& 
       std::any_of(body.ops.begin(), body.ops.end(), [&](const Op& op) { return is_rendezvous(op, unlike_replicas); });
   StepBody steps = granularity == Granularity::kOp || rendezvous ? by_op(body, op_ps, merge_lanes, unlike_replicas)
                                                                  : by_segment(body, op_ps, merge_lanes);
+  steps.turns = program::turns_of(body);
   std::int32_t begin = 0;
   for (const std::int32_t count : steps.segment_steps) {
     steps.segment_begin.push_back(begin);
@@ -149,6 +152,7 @@ std::optional<StepBody> merged(const StepBody& by_segment) {
   out.steps.push_back(all);
   out.segment_steps.push_back(1);
   out.segment_begin.push_back(0);
+  out.turns.push_back(0);
   return out;
 }
 

@@ -28,6 +28,7 @@ struct StepBody {
   std::vector<BodyStep> steps;
   std::vector<std::int32_t> segment_steps;
   std::vector<std::int32_t> segment_begin;  ///< by segment: its first step
+  std::vector<char> turns;                  ///< by segment: whether a turn begins there (program/ir/turns.h)
   bool beside = false;  ///< collectives of gathers and reductions alone: they run when they are ready
 };
 

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <numeric>
 
+#include "program/ir/turns.h"
+
 namespace trivium::simulator {
 namespace {
 
@@ -92,10 +94,30 @@ class RoleWriter {
   // Where gathers and reductions share the compute lane, each comes when the first segment that waits for it does.
   void order_by_schedule() {
     entered_.assign(tasks_, 0);
+    const std::vector<std::int32_t> backward_beside = program::backwards_beside(role_);
     for (std::size_t t = 0; t < tasks_; ++t) {
       if (body_of(t).beside && !graph_.waiters_of(first_ + t).empty()) continue;
+      if (role_.tasks[t].beside >= 0 || entered_[t] != 0) continue;  // has come with its forward
+      if (const std::int32_t backward = backward_beside[t]; backward >= 0) {
+        enter_pair(t, static_cast<std::size_t>(backward));
+        continue;
+      }
       for (std::size_t s = 0; s < body_of(t).segment_steps.size(); ++s) enter_with_awaited(t, s);
     }
+  }
+
+  // What the backward waits for and the forward does not, such as its gradient from tensor ranks of the next stage,
+  // comes before both.
+  void enter_pair(std::size_t forward, std::size_t backward) {
+    for (const program::Dependency& d : role_.tasks[backward].after) {
+      const auto awaited = static_cast<std::size_t>(d.task);
+      if (awaited < forward || entered_[awaited] != 0 || body_of(awaited).beside) continue;
+      entered_[awaited] = 1;
+      for (std::size_t s = 0; s < body_of(awaited).segment_steps.size(); ++s) enter_with_awaited(awaited, s);
+    }
+    program::take_turns(body_of(backward).turns, body_of(forward).turns, [&](bool is_forward, std::int16_t segment) {
+      enter_with_awaited(is_forward ? forward : backward, static_cast<std::size_t>(segment));
+    });
   }
 
   void enter_with_awaited(std::size_t t, std::size_t s) {

@@ -109,4 +109,29 @@ SearchRequest random_crowded_problem(std::mt19937& random) {
   return request;
 }
 
+SearchRequest random_pair_problem(std::mt19937& random) {
+  SearchRequest request = random_problem(random);
+  while (!request.cluster.groups.front().node.asynchronous_lanes || !request.cluster.homogeneous()) {
+    request = random_problem(random);
+  }
+  hardware::NodeGroup& group = request.cluster.groups.front();
+  group.node.devices = one_of(random, {2, 4});
+  group.count = 2;
+  group.node.network.bandwidth = group.node.network.bandwidth * one_of(random, {.02, .1, 1.0});
+  models::Model& model = request.job.model;
+  model.layers = one_of<std::int64_t>(random, {2, 4, 5});
+  model.experts = models::Experts{.count = one_of<std::int64_t>(random, {4, 8}),
+                                  .top_k = 2,
+                                  .dropless = one_of(random, {true, false}),
+                                  .shared_hidden = one_of<std::int64_t>(random, {0, 64})};
+  request.job.training.global_batch = one_of<std::int64_t>(random, {16, 32});
+  for (const char* field : {"placement", "stage_recompute", "compression"}) request.fixed.insert(field);
+  if (one_of(random, {true, true, false})) request.fixed.erase("schedule");
+  if (one_of(random, {true, false, false, false})) {
+    request.fixed.insert("overlap.expert");
+    request.job.plan.overlap.expert = true;
+  }
+  return request;
+}
+
 }  // namespace trivium::planner

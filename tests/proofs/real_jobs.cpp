@@ -40,6 +40,7 @@ SearchRequest real_job(std::mt19937& random) {
   for (const char* feature : {"compression", "overlap.tensor", "offload"}) {
     if (one_in(random, 3)) allowed.emplace_back(feature);
   }
+  if (job.model.experts && one_in(random, 2)) allowed.emplace_back("overlap.expert");
   request.constraints = usual_bounds(request.cluster, job.plan.stack, allowed, {});
   request.ignore_memory = !one_in(random, 3);
   return request;

@@ -42,6 +42,7 @@ Category category_of_lane(std::string_view lane) {
   if (lane == "data") return Category::kData;
   if (lane == "copy") return Category::kOffload;
   if (lane == "context") return Category::kContext;
+  if (lane == "expert") return Category::kExpert;
   return Category::kOther;
 }
 

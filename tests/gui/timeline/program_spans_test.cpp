@@ -24,6 +24,10 @@ struct SimulationTrace {
 SimulationTrace play(const program::Plan& plan) {
   program::Job job;
   job.model = models::load_model("gpt-tiny");
+  if (plan.expert > 1) {
+    job.model.linear_bias = job.model.qkv_bias = false;
+    job.model.experts = models::Experts{.count = 4, .top_k = 2};
+  }
   job.training.sequence = 64;
   job.training.global_batch = 8 * plan.data;
   job.plan = plan;
@@ -64,6 +68,11 @@ TEST(ProgramSpans, TellEveryKindOfExchangeApart) {
   away.data = 2;
   away.offload.optimizer = program::Storage::kHost;
   EXPECT_TRUE(categories_of(away).contains("offload"));
+  program::Plan pairs;
+  pairs.data = pairs.expert = 2;
+  pairs.overlap.expert = true;
+  EXPECT_TRUE(categories_of(pairs).contains("expert"));
+  EXPECT_FALSE(categories_of(pairs).contains("other"));
   program::Plan plain;
   plain.data = 2;
   const std::set<std::string> usual = categories_of(plain);

@@ -121,6 +121,26 @@ TEST(MegatronExport, NamesTheRecipeOfProductsIn8Bits) {
   }
 }
 
+// Megatron-Core asks for virtual stages where there is a pipeline, and for no full recomputation; so does `check`.
+TEST(MegatronExport, SwitchesExchangesBesideOtherPassesOn) {
+  program::Job job = gpt3();
+  job.model = models::load_model("qwen3-30b-a3b");
+  job.plan = {};
+  job.plan.data = job.plan.expert = 8;
+  job.plan.overlap.expert = true;
+  const std::string text = exported(job, Trainer::kMegatron).text;
+  EXPECT_THAT(text, AllOf(HasSubstr("--overlap-moe-expert-parallel-comm"), HasSubstr("--delay-wgrad-compute"),
+                          HasSubstr("export CUDA_DEVICE_MAX_CONNECTIONS=8")));
+  EXPECT_TRUE(import_megatron(request_of(text)).job.plan.overlap.expert);
+  EXPECT_THAT(exported(job, Trainer::kMegatronBridge).text,
+              HasSubstr("overlap_moe_expert_parallel_comm=True, delay_wgrad_compute=True"));
+  for (const Trainer other : {Trainer::kDeepspeed, Trainer::kTorchtitan, Trainer::kNemo}) {
+    EXPECT_THAT(fields(exported(job, other).losses), testing::Contains("overlap.expert"));
+  }
+  job.plan.overlap.expert = false;
+  EXPECT_THAT(exported(job, Trainer::kMegatron).text, Not(HasSubstr("overlap-moe-expert-parallel-comm")));
+}
+
 TEST(MegatronRoundTrip, GivesBackTheJob) {
   std::vector<program::Job> jobs(9, gpt3());
   jobs[1].plan.schedule = Schedule::kInterleaved;

@@ -97,9 +97,9 @@ BruteForce by_brute_force(const SearchRequest& request) {
 
 /// Problems of the kinds that a search treats apart.
 struct Kinds {
-  int all = 0, experts = 0, offload = 0, unlike = 0, sites = 0, shared = 0;
+  int all = 0, experts = 0, offload = 0, unlike = 0, sites = 0, shared = 0, pairs = 0;
 
-  void count(const SearchRequest& request, bool shares) {
+  void count(const SearchRequest& request, bool shares, const SearchResult& found) {
     const auto open = [&](const char* field) { return !request.fixed.contains(field); };
     const bool lanes =
         std::ranges::all_of(request.cluster.groups, [](const auto& group) { return group.node.asynchronous_lanes; });
@@ -109,14 +109,14 @@ struct Kinds {
     unlike += request.cluster.homogeneous() ? 0 : 1;
     sites += request.cluster.links.empty() ? 0 : 1;
     shared += shares ? 1 : 0;
+    pairs += !found.best.empty() && found.best.front().plan.overlap.expert ? 1 : 0;
   }
 
   std::string text() const {
     return fmt::format(
         "{} problems: {} with experts, {} with offload open, {} on heterogeneous nodes, {} at two sites, {} with plans "
-        "that "
-        "shared links slow down",
-        all, experts, offload, unlike, sites, shared);
+        "that shared links slow down, {} whose best plan runs exchanges with experts beside other passes",
+        all, experts, offload, unlike, sites, shared, pairs);
   }
 };
 
@@ -135,7 +135,7 @@ Kinds check_against_brute_force(unsigned seed, int problems, SearchRequest (*dra
     EXPECT_TRUE(result.proved);
     bounded += result.plans_bounded;
     refused += result.plans_infeasible;
-    kinds.count(request, expected.shares);
+    kinds.count(request, expected.shares, result);
   }
   std::cout << kinds.text() << "\n";
   EXPECT_GT(bounded, 0);  // else the bound was not put to the test
@@ -159,6 +159,12 @@ TEST(Search, FindsWhatPlayingEveryPlanFindsWhereLinksAreShared) {
   EXPECT_GT(kinds.offload, kProblems / 4);
   EXPECT_GT(kinds.unlike, kProblems / 6);
   EXPECT_GT(kinds.shared, kProblems / 25);
+}
+
+TEST(Search, FindsWhatPlayingEveryPlanFindsWhereExchangesWithExpertsRunBesideOtherPasses) {
+  const Kinds kinds = check_against_brute_force(19, kProblems / 2, random_pair_problem);
+  EXPECT_GT(kinds.pairs, kProblems / 20);
+  EXPECT_GT(kinds.offload, kProblems / 20);
 }
 
 // Searches try no schedule in a V but where it is named: then the bounds hold for it too.

@@ -115,6 +115,22 @@ TEST(Constraint, SearchesLeaveOutWhatIsNotAllowed) {
   EXPECT_THROW(closed_unless_allowed({"pipeline"}, {}), base::Failure);
 }
 
+// Exchanges beside other passes are what some trainers can: with their stacks, or where they are asked for.
+TEST(Constraint, SearchesOverlapExpertsForStacksThatCan) {
+  const auto cluster = hardware::load_cluster("dgx-a100-80gb:2");
+  program::Plan plan;
+  plan.overlap.expert = true;
+  for (const char* stack : {"megatron-core", "megatron-bridge"}) {
+    EXPECT_EQ(broken_by(usual_bounds(cluster, stack, {}, {}), plan), nullptr) << stack;
+  }
+  for (const char* stack : {"trivium", "torchtitan-fsdp2", "megatron-core-0.8"}) {
+    const auto usual = usual_bounds(cluster, stack, {}, {});
+    ASSERT_NE(broken_by(usual, plan), nullptr) << stack;
+    EXPECT_EQ(broken_by(usual, plan)->lifted(), "with --allow overlap.expert");
+    EXPECT_EQ(broken_by(usual_bounds(cluster, stack, {"overlap.expert"}, {}), plan), nullptr) << stack;
+  }
+}
+
 TEST(Constraint, SearchesLeaveOutOffloadOnUnlikeNodesAlone) {
   const auto alike = hardware::load_cluster("dgx-a100-80gb:2");
   const auto unlike = hardware::load_cluster("dgx-a100-80gb:1+dgx1-v100-32gb:1");

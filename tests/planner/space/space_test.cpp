@@ -13,6 +13,7 @@
 #include "models/load.h"
 #include "planner/space/held.h"
 #include "planner/space/levels.h"
+#include "program/lower/lower.h"
 #include "program/plan/fields.h"
 #include "program/plan/job_json.h"
 #include "program/plan/plan.h"
@@ -206,6 +207,35 @@ TEST(Space, EveryPlanUsesAllRanks) {
   SearchRequest request = small_problem();
   request.job.training.sequence = 16'384;
   for (const Member& member : enumerate(request)) EXPECT_EQ(member.plan.ranks(), ranks_of(request));
+}
+
+// Pairs of passes need virtual stages, or no pipeline; layers that cannot be cut evenly are cut as evenly as they can.
+TEST(Space, OverlapsExpertsWhereTheyAreSpreadAndPassesCanRunInPairs) {
+  SearchRequest request = small_problem();
+  request.job.model.layers = 5;
+  request.job.model.linear_bias = request.job.model.qkv_bias = false;
+  request.job.model.experts = models::Experts{.count = 4, .top_k = 2, .dropless = true};
+  const Space space(request);
+  std::set<std::pair<int, int>> found;
+  for (const program::Plan& split : space.splits()) {
+    EXPECT_EQ(space.may_overlap_expert(split), split.expert > 1);
+    for (const PlacementChoice& layout : space.layouts(split)) {
+      for (const ScheduleChoice& shape : space.shapes(split, layout)) {
+        if (!shape.overlap_expert) continue;
+        EXPECT_GT(split.expert, 1);
+        found.emplace(split.pipeline, shape.virtual_stages);
+        for (const RecomputeChoice& choice : space.recompute_choices(split, shape)) {
+          EXPECT_NE(choice.recompute, program::Recompute::kFull);
+          program::Job job = request.job;
+          job.plan = with(with(with(split, layout), shape), choice);
+          const auto verdict = program::check(job);
+          const auto* no = std::get_if<program::Infeasible>(&verdict);
+          EXPECT_FALSE(no != nullptr && no->rule.starts_with("overlap")) << no->reason;
+        }
+      }
+    }
+  }
+  EXPECT_EQ(found, (std::set<std::pair<int, int>>{{1, 1}, {2, 2}}));
 }
 
 }  // namespace

@@ -45,6 +45,7 @@ const std::vector<Case>& plan_cases() {
                                         {"overlap.parameter_gather", "true", true},
                                         {"overlap.pipeline", "false", false},
                                         {"overlap.tensor", "true", true},
+                                        {"overlap.expert", "true", true},
                                         {"bucket_bytes", "1000", 1000},
                                         {"offload.optimizer", "host", "host"},
                                         {"offload.gradients", "disk", "disk"},

@@ -56,6 +56,13 @@ TEST(CudaRefusal, NamesWhatItDoesNotReduceOrFuse) {
   job.plan.reduce_dtype = DType::kBf16;
   EXPECT_THAT(refusal_for(job), testing::HasSubstr("--reduce-dtype fp32"));
   job = job_of(DType::kBf16);
+  job.model.linear_bias = job.model.qkv_bias = false;
+  job.model.experts = models::Experts{.count = 4, .top_k = 2};
+  job.plan.data = job.plan.expert = 2;
+  EXPECT_EQ(refusal_for(job), "");
+  job.plan.overlap.expert = true;
+  EXPECT_THAT(refusal_for(job), testing::HasSubstr("(overlap.expert); use --backend cpu"));
+  job = job_of(DType::kBf16);
   job.model.heads = job.model.kv_heads = 1;
   job.model.head_dim = 288;
   job.plan.attention = program::Attention::kFlash;

@@ -126,6 +126,20 @@ TEST(AsynchronousLanes, KeepTheBitsOfOverlappedTensorCollectives) {
   expect_same_bits("sequence parallel", plan);
 }
 
+TEST(AsynchronousLanes, KeepTheBitsOfExchangesBesideOtherPasses) {
+  for (const int pipeline : {1, 2}) {
+    program::Plan plan = split(1, pipeline, 2);
+    plan.expert = 2;
+    plan.virtual_stages = pipeline;
+    plan.schedule = program::usual_schedule(pipeline);
+    plan.overlap.expert = true;
+    program::Job job = toy_job(plan);
+    job.model.linear_bias = false;
+    job.model.experts = models::Experts{.count = 4, .top_k = 2, .dropless = true, .imbalance = 2, .shared_hidden = 32};
+    expect_same_bits("exchanges of " + std::to_string(pipeline), job);
+  }
+}
+
 TEST(AsynchronousLanes, KeepTheBitsOfShardedState) {
   for (int stage = 0; stage <= 3; ++stage) {
     program::Plan plan = split(1, 1, 2);

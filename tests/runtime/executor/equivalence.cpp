@@ -33,6 +33,7 @@ std::string combination_of(const program::Job& job) {
   if (plan.overlap.gradient_reduction) text += " overlap=gradients";
   if (plan.overlap.parameter_gather) text += " overlap=gathers";
   if (plan.overlap.tensor) text += " overlap=tensor";
+  if (plan.overlap.expert) text += " overlap=expert";
   if (plan.bucket_bytes > 0) text += fmt::format(" buckets={}", plan.bucket_bytes);
   if (job.model.experts) text += fmt::format(" experts={}/{}", job.model.experts->top_k, job.model.experts->count);
   if (job.model.experts && job.model.experts->dropless) text += " dropless";

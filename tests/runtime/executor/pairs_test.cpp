@@ -32,6 +32,7 @@ enum Field {
   kOverlapGradients,
   kOverlapGathers,
   kOverlapTensor,
+  kOverlapExpert,
   kBuckets,
   kMicroBatch,
   kOffloadedState,
@@ -44,8 +45,8 @@ enum Field {
 };
 enum Shape { kGpt2, kLlama, kParallel, kMixture, kGptOss, kGemma, kDeepSeek, kLlama4, kGrok };
 
-constexpr std::array<int, kFields> kValues = {9, 3, 2, 3, 3, 2, program::kSchedules, 4, 2, 2, 2, 2, 3, 2, 2, 2, 2, 2, 2,
-                                              3, 3, 3, 2, 2, 2};
+constexpr std::array<int, kFields> kValues = {
+    9, 3, 2, 3, 3, 2, program::kSchedules, 4, 2, 2, 2, 2, 3, 2, 2, 2, 2, 2, 2, 2, 3, 3, 3, 2, 2, 2};
 constexpr int kMostValues = 9;
 using Choice = std::array<int, kFields>;
 using Pairs = std::bitset<kFields * kMostValues * kFields * kMostValues>;
@@ -175,6 +176,7 @@ program::Job job_of(const Choice& c) {
   plan.overlap.gradient_reduction = c[kOverlapGradients] != 0;
   plan.overlap.parameter_gather = c[kOverlapGathers] != 0;
   plan.overlap.tensor = c[kOverlapTensor] != 0;
+  plan.overlap.expert = c[kOverlapExpert] != 0;
   plan.bucket_bytes = 50'000 * c[kBuckets];
   plan.micro_batch = 1 << c[kMicroBatch];
   plan.offload.optimizer = static_cast<program::Storage>(c[kOffloadedState]);

@@ -51,6 +51,43 @@ TEST(CostEstimator, BoundIsNeverAboveWhatTheEnginePlays) {
   }
 }
 
+// Passes in pairs: neither ends before its own work and the exchanges it waits for, both not before their work
+// together.
+TEST(CostEstimator, BoundOfPassesInPairsIsNeverAboveWhatTheEnginePlays) {
+  std::mt19937 random(29);
+  int tight = 0;
+  for (int i = 0; i < kPlans; ++i) {
+    const RandomJob made = random_pair_job(random);
+    SCOPED_TRACE(program::summary(made.job.plan) + " " + made.cluster.name + " " + made.job.plan.stack);
+    const ScheduleCosts schedule_costs = CostEstimator(made.job, made.cluster).schedule_costs(made.job.plan);
+    const std::int64_t bound = lower_bound_ps(schedule_costs),
+                       walked = lower_bound_ps(schedule_costs, recurrence_ends(schedule_costs));
+    const std::int64_t played = makespan(lowered(made.job), made.cluster, Granularity::kSegment);
+    EXPECT_GT(bound, 0);
+    EXPECT_LE(bound, walked);
+    EXPECT_LE(walked, played);
+    EXPECT_EQ(recurrence_ends(schedule_costs).stages, recurrence_ends(schedule_costs, Rounds::kAll).stages);
+    tight += 10 * walked > 8 * played ? 1 : 0;
+  }
+  EXPECT_GT(2 * tight, kPlans);  // a bound of nothing would pass too
+}
+
+TEST(CostEstimator, MemoryOfPassesInPairsIsWhatLoweringCounts) {
+  std::mt19937 random(37);
+  for (int i = 0; i < kPlans / 3; ++i) {
+    const RandomJob made = random_pair_job(random);
+    SCOPED_TRACE(program::summary(made.job.plan) + " " + made.cluster.name);
+    const auto estimated = CostEstimator(made.job, made.cluster).memory(made.job.plan);
+    const auto exact = memory_of(lowered(made.job), made.cluster);
+    ASSERT_EQ(estimated.size(), exact.size());
+    for (std::size_t s = 0; s < exact.size(); ++s) {
+      EXPECT_EQ(estimated[s].activations, exact[s].activations);
+      EXPECT_EQ(estimated[s].workspace, exact[s].workspace);
+      EXPECT_EQ(estimated[s].total(), exact[s].total());
+    }
+  }
+}
+
 TEST(CostEstimator, MemoryIsWhatLoweringCounts) {
   std::mt19937 random(11);
   for (int i = 0; i < kPlans; ++i) {

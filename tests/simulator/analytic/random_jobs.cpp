@@ -1,5 +1,6 @@
 #include "tests/simulator/analytic/random_jobs.h"
 
+#include <algorithm>
 #include <initializer_list>
 #include <variant>
 
@@ -128,6 +129,24 @@ RandomJob random_job(std::mt19937& random) {
     if (program::check(made.job)) continue;
     made.cluster = random_cluster(random, made.job.plan.ranks());
     if (!unsupported_by(made.job, made.cluster)) return made;
+  }
+}
+
+RandomJob random_pair_job(std::mt19937& random) {
+  for (;;) {
+    RandomJob made = random_job(random);
+    program::Plan& plan = made.job.plan;
+    if (!made.job.model.experts || plan.expert == 1) continue;
+    plan.overlap.expert = true;
+    plan.virtual_stages = plan.pipeline > 1 ? one_of(random, {2, 3}) : 1;
+    plan.schedule = program::usual_schedule(plan.virtual_stages);
+    plan.zero_stage = std::min(plan.zero_stage, 1);
+    if (plan.zero_stage == 0) plan.shard_group = 0;
+    plan.offload.activations = program::Storage::kNone;
+    if (plan.recompute == program::Recompute::kFull) plan.recompute = program::Recompute::kSelective;
+    if (!program::check(made.job) && !unsupported_by(made.job, made.cluster)) {
+      return made;
+    }
   }
 }
 

@@ -52,6 +52,32 @@ TEST(Replay, EveryRankTakesAsLongAsOneRankOfEachStage) {
   EXPECT_GT(compared, 300);
 }
 
+// Exchanges with experts have a lane of their own where they run beside another pass.
+TEST(Replay, EveryRankTakesAsLongAsOneRankOfEachStageWherePassesRunInPairs) {
+  std::mt19937 random(59);
+  for (int i = 0; i < 60; ++i) {
+    const RandomJob made = random_pair_job(random);
+    if (!made.cluster.homogeneous()) continue;
+    SCOPED_TRACE(program::summary(made.job.plan) + " " + made.cluster.name + " " + made.job.plan.stack);
+    const auto ordered = order(std::get<Program>(program::lower(made.job)), made.cluster);
+    ASSERT_TRUE(ordered.ok()) << ordered.error().message;
+    const CostedProgram costed = cost(ordered.value(), made.cluster);
+    EXPECT_TRUE(program::verify(ordered.value()).empty());
+    for (const Granularity granularity : {Granularity::kOp, Granularity::kSegment}) {
+      const auto scheduled = list_schedule(costed, granularity);
+      ASSERT_TRUE(scheduled.ok()) << scheduled.error().message;
+    }
+    for (const Granularity granularity : {Granularity::kOp, Granularity::kSegment}) {
+      const std::int64_t folded = makespan(costed, {granularity, Ranks::kFolded, false});
+      EXPECT_EQ(folded, list_schedule(costed, granularity).value_or_throw().makespan_ps);
+      EXPECT_EQ(makespan(costed, {granularity, Ranks::kEvery, false}), folded);
+    }
+    const std::int64_t one = makespan(costed, {Granularity::kOp, Ranks::kFolded, true});
+    const std::int64_t every = makespan(costed, {Granularity::kOp, Ranks::kEvery, true});
+    EXPECT_NEAR(static_cast<double>(one), static_cast<double>(every), 1e-9 * static_cast<double>(every));
+  }
+}
+
 // Replicas of unlike micro-batches: one rank stands for those of a stage and a size, and meets the others' where all
 // replicas do.
 TEST(Replay, EveryRankTakesAsLongAsOneRankOfEachStageAndSizeOfMicroBatch) {

@@ -39,12 +39,14 @@ std::int64_t SteadyState::enough() const { return 5 * depth + 2 * kMostUnits * u
 std::optional<SteadyState> rounds_of(const program::Job& job) {
   const program::Plan& plan = job.plan;
   const program::ScheduleTraits& traits = program::traits_of(plan.schedule);
-  if (!traits.has_steady_state()) return std::nullopt;
+  // Of orders told as runs the iteration is the same, but not always how much of what a stage idles is for transfers:
+  // they are played out.
+  if (!traits.has_steady_state() || traits.runs != nullptr) return std::nullopt;
   SteadyState rounds;
   rounds.micro_batches = program::micro_batches(plan, job.training.global_batch);
   rounds.unit = traits.round(plan.pipeline);
   // Weight gradients come up to a pipeline's length later.
-  const int passes = (traits.splits_backward ? 2 : 1) * plan.virtual_stages;
+  const int passes = traits.splits_backward ? 2 : plan.virtual_stages;
   const std::int64_t chunks = plan.virtual_stages;
   rounds.depth = std::max<std::int64_t>(2, std::int64_t{plan.pipeline} * passes);
   for (int stage = 0; stage < plan.pipeline; ++stage) {

@@ -25,9 +25,9 @@ program::Job pair_job(const program::Plan& plan, bool dropless) {
 }
 
 /// Tensor, context, pipeline, virtual stages, data, expert, ZeRO.
-using Split = std::tuple<int, int, int, int, int, int, int>;
+using PairSplit = std::tuple<int, int, int, int, int, int, int>;
 
-program::Plan plan_of(const Split& split) {
+program::Plan plan_of(const PairSplit& split) {
   program::Plan plan;
   std::tie(plan.tensor, plan.context, plan.pipeline, plan.virtual_stages, plan.data, plan.expert, plan.zero_stage) =
       split;
@@ -39,13 +39,13 @@ program::Plan plan_of(const Split& split) {
 }
 
 TEST(ExpertOverlapRun, KeepsTheBitsOfTheSameSplit) {
-  for (const Split& split : {Split{1, 1, 1, 1, 2, 2, 0},
-                             {1, 1, 1, 1, 4, 4, 1},
-                             {1, 1, 2, 2, 2, 2, 0},
-                             {1, 1, 2, 2, 4, 2, 1},
-                             {2, 1, 2, 2, 2, 2, 1},
-                             {2, 1, 1, 1, 2, 2, 0},
-                             {1, 2, 2, 2, 2, 2, 1}}) {
+  for (const PairSplit& split : {PairSplit{1, 1, 1, 1, 2, 2, 0},
+                                 {1, 1, 1, 1, 4, 4, 1},
+                                 {1, 1, 2, 2, 2, 2, 0},
+                                 {1, 1, 2, 2, 4, 2, 1},
+                                 {2, 1, 2, 2, 2, 2, 1},
+                                 {2, 1, 1, 1, 2, 2, 0},
+                                 {1, 2, 2, 2, 2, 2, 1}}) {
     for (const bool dropless : {false, true}) {
       for (const bool whole : {false, true}) {
         program::Plan plan = plan_of(split);
@@ -65,7 +65,7 @@ TEST(ExpertOverlapRun, KeepsTheBitsOfTheSameSplit) {
 TEST(ExpertOverlapRun, EqualsTheUnsplitRun) {
   for (const bool dropless : {false, true}) {
     const Trained unsplit = run(pair_job({}, dropless), 2);
-    for (const Split& split : {Split{1, 1, 1, 1, 2, 2, 0}, {1, 1, 2, 2, 2, 2, 1}, {2, 1, 2, 2, 2, 2, 0}}) {
+    for (const PairSplit& split : {PairSplit{1, 1, 1, 1, 2, 2, 0}, {1, 1, 2, 2, 2, 2, 1}, {2, 1, 2, 2, 2, 2, 0}}) {
       program::Plan plan = plan_of(split);
       plan.overlap.expert = true;
       expect_equivalent(unsplit, pair_job(plan, dropless));
@@ -75,7 +75,7 @@ TEST(ExpertOverlapRun, EqualsTheUnsplitRun) {
 
 // Times of a cluster whose lanes run beside each other: exchanges are issued ahead of what they run beside.
 TEST(ExpertOverlapRun, KeepsTheBitsInTheOrderOfGpus) {
-  for (const Split& split : {Split{1, 1, 1, 1, 2, 2, 0}, {1, 1, 2, 2, 2, 2, 1}}) {
+  for (const PairSplit& split : {PairSplit{1, 1, 1, 1, 2, 2, 0}, {1, 1, 2, 2, 2, 2, 1}}) {
     program::Plan plan = plan_of(split);
     plan.precision = program::DType::kFp32;
     const Trained apart = run(pair_job(plan, true), 2);

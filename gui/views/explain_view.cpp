@@ -113,9 +113,8 @@ QHBoxLayout* ExplainView::make_jitter() {
   words->setBuddy(jitter_);
   words->setWordWrap(true);
   auto* row = new QHBoxLayout;
-  row->addWidget(words);
+  row->addWidget(words, 1);
   row->addWidget(jitter_);
-  row->addStretch();
   return row;
 }
 

@@ -286,6 +286,7 @@ TEST_F(Manners, ThePictureOfAViewIsCopiedWithItsTitle) {
 }
 
 TEST(KeptLayout, ComesBackAfterAKill) {
+  QFile::remove(QString::fromStdString(autosave_path()));  // of another window
   {
     MainWindow window;
     window.begin_example(small_scenario());

@@ -43,16 +43,20 @@ void BodyBuilder::begin(const std::string& name, Space workspace) {
 }
 
 void BodyBuilder::segment(const std::string& name) {
-  const int part = body_.parts();
-  cut(name);
-  body_.segments.back().part = static_cast<std::int16_t>(part);
+  close_segment();
+  const auto here = static_cast<std::int32_t>(body_.ops.size());
+  body_.segments.push_back({name, here, here, static_cast<std::int16_t>(body_.parts())});
 }
 
 void BodyBuilder::cut(const std::string& name) {
   close_segment();
   const auto here = static_cast<std::int32_t>(body_.ops.size());
-  const auto part = static_cast<std::int16_t>(body_.parts() - 1);
-  body_.segments.push_back({name, here, here, part});
+  Segment& last = body_.segments.back();
+  if (last.begin == here) {  // nothing since the last cut
+    last.name = name;
+  } else {
+    body_.segments.push_back({name, here, here, last.part});
+  }
 }
 
 void BodyBuilder::close_segment() {

@@ -26,7 +26,7 @@ class BodyBuilder {
   void begin(const std::string& name, Space workspace = Space::kWorkspace);
   /// Begins a segment, the first of a part of the model.
   void segment(const std::string& name);
-  /// Begins another segment of the same part.
+  /// Begins another segment of the same part. No segment of a part is empty but its only one.
   void cut(const std::string& name);
   /// Appends an op; FLOPs and bytes are filled in by `finish`.
   Op& add(OpKind kind, Pass pass, std::initializer_list<int> in, std::initializer_list<int> out);

@@ -101,7 +101,7 @@ INSTANTIATE_TEST_SUITE_P(, TrainerSpaces,
                                          std::tuple{"megatron-bridge", "mixtral-8x7b"},
                                          std::tuple{"torchtitan", "llama3.1-8b"},
                                          std::tuple{"torchtitan", "qwen3-30b-a3b"},
-                                         std::tuple{"deepspeed", "llama3-8b"}, std::tuple{"deepspeed", "llama3.2-3b"},
+                                         std::tuple{"deepspeed", "llama3-8b"}, std::tuple{"deepspeed", "llama-33b"},
                                          std::tuple{"fsdp2", "llama3-8b"}, std::tuple{"fsdp2", "mixtral-8x7b"}));
 
 TEST(TrainerSpace, RefusesWhatIsFixedToAnotherValue) {

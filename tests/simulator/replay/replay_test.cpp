@@ -127,7 +127,7 @@ TEST(Replay, EveryRankTakesAsLongAsOneRankOfEachStageAndSizeOfMicroBatch) {
 TEST(Replay, OneRankOfThoseThatSitAlikeSharesLinksAsEveryRankDoes) {
   std::mt19937 random(31);
   int fewer = 0, apart = 0, slower = 0;
-  for (int i = 0; i < 1400; ++i) {
+  for (int i = 0; i < 1600; ++i) {
     const RandomJob made = random_job(random);
     SCOPED_TRACE(program::summary(made.job.plan));
     const Program program = order(std::get<Program>(program::lower(made.job)), made.cluster).value_or_throw();

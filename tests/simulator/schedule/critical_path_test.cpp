@@ -110,7 +110,7 @@ class LongestChain {
 TEST(CriticalPath, NoIterationIsShorterNorLongerThanAllWorkInARow) {
   std::mt19937 random(41);
   int tight = 0;
-  for (int i = 0; i < 80; ++i) {
+  for (int i = 0; i < 120; ++i) {
     const RandomJob made = random_job(random);
     SCOPED_TRACE(program::summary(made.job.plan));
     const Program program = std::get<Program>(program::lower(made.job));

@@ -19,7 +19,7 @@ namespace trivium::gui {
 namespace {
 
 constexpr int kPatienceMs = 3000;
-constexpr int kLeastHeight = 80;  // pixels of a curve, so that a small screen holds it below any view
+constexpr int kLeastHeight = 60;  // pixels of a curve, so that a small screen holds it below any view
 constexpr int kMostSteps = 1'000'000;
 constexpr int kMostLogLines = 2000;
 constexpr int kInterrupted = 130;

@@ -57,7 +57,6 @@ TEST(Replay, EveryRankTakesAsLongAsOneRankOfEachStageWherePassesRunInPairs) {
   std::mt19937 random(59);
   for (int i = 0; i < 60; ++i) {
     const RandomJob made = random_pair_job(random);
-    if (!made.cluster.homogeneous()) continue;
     SCOPED_TRACE(program::summary(made.job.plan) + " " + made.cluster.name + " " + made.job.plan.stack);
     const auto ordered = order(std::get<Program>(program::lower(made.job)), made.cluster);
     ASSERT_TRUE(ordered.ok()) << ordered.error().message;

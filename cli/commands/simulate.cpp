@@ -99,11 +99,13 @@ std::string_view words_of(program::Group group) {
 std::string links_report(const std::vector<simulator::WireUse>& wires, double iteration_s) {
   Table table({"<wires", "<for", "<group", "sent by a device", "busy", "of the iteration", "exposed", "filled"});
   for (const simulator::WireUse& wire : wires) {
-    table.add({std::string(name_of(wire.wire)), "all", "", size(static_cast<std::int64_t>(wire.bytes)), seconds(wire.busy_s),
-               percent(wire.busy_share(iteration_s)), percent(wire.exposed_s / iteration_s), percent(wire.filled())});
+    table.add({std::string(name_of(wire.wire)), "all", "", size(static_cast<std::int64_t>(wire.bytes)),
+               seconds(wire.busy_s), percent(wire.busy_share(iteration_s)), percent(wire.exposed_s / iteration_s),
+               percent(wire.filled())});
     for (const simulator::LinkUse& use : wire.uses) {
-      table.add({"", std::string(name_of(use.phase)), std::string(words_of(use.group)), size(static_cast<std::int64_t>(use.bytes)),
-                 seconds(use.busy_s), percent(use.busy_s / iteration_s), "", ""});
+      table.add({"", std::string(name_of(use.phase)), std::string(words_of(use.group)),
+                 size(static_cast<std::int64_t>(use.bytes)), seconds(use.busy_s), percent(use.busy_s / iteration_s), "",
+                 ""});
     }
   }
   return "\n" + table.text() +

@@ -89,8 +89,8 @@ TEST(LoweredFlops, OfARandomPlanWithoutRecomputationOrFlashAreTheModelsOwn) {
   for (int i = 0; i < 100; ++i) {
     Job job = jobs.next();
     job.plan.recompute = Recompute::kNone, job.plan.attention = Attention::kUnfused, job.plan.stack = "trivium";
-    job.plan.context_method = ContextMethod::kAllToAll;                                 // a ring is always flash
-    if (job.model.experts || check(job)) continue;  // capacity is padded
+    job.plan.context_method = ContextMethod::kAllToAll;  // a ring is always flash
+    if (job.model.experts || check(job)) continue;       // capacity is padded
     const double tokens = static_cast<double>(job.training.global_batch * job.training.sequence);
     const std::int64_t copies = (key_ranks(job) - 1) * 2 * job.model.kv_heads * job.model.head_dim;
     const models::Latent none, &l = job.model.latent ? *job.model.latent : none;

@@ -78,8 +78,7 @@ TEST(LatentAttention, ContextRanksAreRefusedByName) {
   plan.attention = program::Attention::kFlash;
   const auto verdict = program::check(latent_job(plan, 0));
   ASSERT_TRUE(verdict);
-  EXPECT_EQ(verdict->reason,
-            "toy has latent attention, whose keys and values do not travel yet; use context 1");
+  EXPECT_EQ(verdict->reason, "toy has latent attention, whose keys and values do not travel yet; use context 1");
 }
 
 }  // namespace

@@ -85,9 +85,7 @@ TEST(ExpertOverlap, OpByOpItTakesAsLongAsBySegments) {
     const RandomJob made = random_pair_job(random);
     const program::Plan& plan = made.job.plan;
     const bool ring = plan.context > 1 && plan.context_method == program::ContextMethod::kRing;
-    if (ring || plan.overlap.tensor ||
-        program::find_stack(plan.stack)->overlaps_tensor_collectives)
-      continue;
+    if (ring || plan.overlap.tensor || program::find_stack(plan.stack)->overlaps_tensor_collectives) continue;
     SCOPED_TRACE(program::summary(plan) + " " + made.cluster.name + " " + plan.stack);
     const auto ordered = order(std::get<program::Program>(program::lower(made.job)), made.cluster);
     ASSERT_TRUE(ordered.ok()) << ordered.error().message;

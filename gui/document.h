@@ -11,8 +11,8 @@
 
 namespace trivium::gui {
 
-/// The one source of truth of a window. Every edit goes through `edit` and can be undone. After each the plan is played
-/// twice on threads of its own: quickly, then in full; `evaluated` comes for both. Lives on the GUI thread.
+/// The one source of truth of a window. Every edit goes through `edit` and can be undone. After each the plan is
+/// simulated twice on threads of its own: quickly, then in full; `evaluated` comes for both. Lives on the GUI thread.
 class Document : public QObject {
   Q_OBJECT
 

@@ -13,7 +13,7 @@ namespace trivium::simulator {
 /// Simulates a job that was prepared, in its order or, where it has none, in that of readiness. Cores of one machine
 /// run any number of ranks (docs/explanation/cost-model.md). Errors: kUsage for a disturbance of a rank that is not
 /// there; kRuntime when the program cannot proceed; kInterrupted where `stop` was asked for, before the start or while
-/// ranks were played.
+/// ranks were simulated.
 base::Result<Simulation> simulate(const Prepared& prepared, const SimulationOptions& options,
                                   const std::stop_token& stop = {});
 

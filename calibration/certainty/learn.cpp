@@ -125,7 +125,7 @@ std::array<double, simulator::kEases> run_spreads(const std::vector<ErrorCell>& 
 }
 
 /// Of runs that share model, batch and machine, where devices are busy: those are the plans one decides between.
-double twin_spread(const std::vector<RunError>& runs) {
+double spread_between_plans(const std::vector<RunError>& runs) {
   std::map<std::pair<std::string, std::string>, std::vector<double>> sweeps;
   for (const RunError& run : runs) {
     if (!run.sweep.empty() && run.like.ease == 0) sweeps[{run.source, run.sweep}].push_back(run.error);
@@ -219,7 +219,7 @@ Learned learn(const std::vector<RunError>& runs) {
   const std::vector<ErrorCell> cells = cells_of(runs);
   ErrorParts parts;
   parts.run = run_spreads(cells);
-  parts.twin = twin_spread(runs);
+  parts.between_plans = spread_between_plans(runs);
   choose_parts(cells, parts);
   const ErrorModel model(cells, parts);
   std::map<std::string, std::vector<double>> known, unknown;
@@ -247,13 +247,13 @@ std::string to_table(const Learned& learned) {
   std::string text = fmt::format(
       "standard deviations of log(measured / predicted): device {:.1f} %, stack {:.1f} %, kind {:.1f} %, machine "
       "{:.1f} "
-      "%, run {:.1f} / {:.1f} / {:.1f} % at MFU from 30 / from 10 / below 10 %, twin plans {:.1f} %\n"
+      "%, run {:.1f} / {:.1f} / {:.1f} % at MFU from 30 / from 10 / below 10 %, between plans {:.1f} %\n"
       "the 90 % interval, in deviations: {:.2f} down and {:.2f} up on a machine that was measured, {:.2f} and {:.2f} "
       "elsewhere\n\n"
       "{:<56} {:>6} {:>10} {:>10}\n",
       100 * p.device, 100 * p.stack, 100 * p.kind, 100 * p.machine, 100 * p.run[0], 100 * p.run[1], 100 * p.run[2],
-      100 * p.twin, p.known.low, p.known.high, p.unknown.low, p.unknown.high, "within the 90 % interval", "runs",
-      "own known", "left out");
+      100 * p.between_plans, p.known.low, p.known.high, p.unknown.low, p.unknown.high, "within the 90 % interval",
+      "runs", "own known", "left out");
   const auto line = [&](const Coverage& c) {
     text += fmt::format("{:<56} {:>6} {:>8.1f} % {:>8.1f} %\n", c.source, c.runs, 100 * c.known, 100 * c.unknown);
   };

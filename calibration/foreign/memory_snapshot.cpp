@@ -82,7 +82,7 @@ struct Block {
   const PickleNode* stack = nullptr;  // of the event, or of the block
 };
 
-// One device's events played backwards from what lies there now to the moment when most did.
+// One device's events simulated backwards from what lies there now to the moment when most did.
 class History {
  public:
   History(const PickleNode& root, std::int64_t device) {

@@ -4,7 +4,7 @@
 #include <array>
 #include <string_view>
 
-#include "base/patience.h"
+#include "base/cancellation_point.h"
 #include "base/seconds.h"
 #include "calibration/foreign/intervals.h"
 #include "program/ir/op_kinds.h"
@@ -229,19 +229,19 @@ PlanShapes shapes_of(const program::Program& program) {
 
 std::map<int, RankPlan> plans_of(const program::Program& program, const simulator::Simulation& simulation,
                                  const std::set<int>& ranks, const std::stop_token& stop) {
-  base::Patience patience(stop);
-  std::set<int> played;
-  for (const program::Event& event : simulation.timeline.events) played.insert(event.rank);
+  base::CancellationPoint cancellation(stop);
+  std::set<int> simulated;
+  for (const program::Event& event : simulation.timeline.events) simulated.insert(event.rank);
   // Ranks of a stage do what the one that was simulated does, unless all were.
   std::map<int, int> like;
   std::map<int, RankPlanner> planners;
   for (const int rank : ranks) {
-    like[rank] = played.contains(rank) ? rank : program.representative(program.role_of(rank));
+    like[rank] = simulated.contains(rank) ? rank : program.representative(program.role_of(rank));
     planners.try_emplace(like[rank], program, simulation.iteration_s);
   }
   Names names(program);
   for (const program::Event& event : simulation.timeline.events) {
-    patience.step();
+    cancellation.step();
     const auto planner = planners.find(event.rank);
     if (planner == planners.end() || event.op < 0) continue;
     const program::Task& task = program.role_of(event.rank).tasks[static_cast<std::size_t>(event.task)];

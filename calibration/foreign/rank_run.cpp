@@ -84,17 +84,17 @@ Instances instances_of(const RankRun& run) {
   return instances;
 }
 
-Meeting::Member member_of(const RankRun& run, std::size_t place, std::size_t kernel) {
+Rendezvous::Member member_of(const RankRun& run, std::size_t place, std::size_t kernel) {
   const Kernel& of = run.trace->kernels[kernel];
   return {place, kernel, of.start_s + run.shift_s, of.start_s + of.seconds + run.shift_s};
 }
 
-/// How much later the second member's clock tells the end than the first's, at the median; none without meetings.
-std::optional<double> lag(const std::vector<Meeting>& meetings, std::size_t first, std::size_t second) {
+/// How much later the second member's clock tells the end than the first's, at the median; none without rendezvous.
+std::optional<double> lag(const std::vector<Rendezvous>& rendezvous, std::size_t first, std::size_t second) {
   std::vector<double> lags;
-  for (const Meeting& meeting : meetings) {
-    const auto of = [&](std::size_t run) { return std::ranges::find(meeting.members, run, &Meeting::Member::run); };
-    if (of(first) == meeting.members.end() || of(second) == meeting.members.end()) continue;
+  for (const Rendezvous& each : rendezvous) {
+    const auto of = [&](std::size_t run) { return std::ranges::find(each.members, run, &Rendezvous::Member::run); };
+    if (of(first) == each.members.end() || of(second) == each.members.end()) continue;
     lags.push_back(of(second)->end_s - of(first)->end_s);
   }
   if (lags.empty()) return std::nullopt;
@@ -124,28 +124,28 @@ double RankRun::mean_step_s() const {
   return steps.empty() ? 0 : sum / static_cast<double>(steps.size());
 }
 
-std::vector<Meeting> meetings_of(const std::vector<RankRun>& runs) {
+std::vector<Rendezvous> rendezvous_of(const std::vector<RankRun>& runs) {
   std::map<std::string, std::vector<std::pair<std::size_t, std::vector<std::size_t>>>> together;
   for (std::size_t r = 0; r < runs.size(); ++r) {
     for (auto& [key, kernels] : instances_of(runs[r])) together[key].emplace_back(r, std::move(kernels));
   }
-  std::vector<Meeting> meetings;
+  std::vector<Rendezvous> rendezvous;
   for (const auto& [key, ranks] : together) {
     const std::size_t times = ranks.front().second.size();
     const bool same = std::ranges::all_of(ranks, [&](const auto& rank) { return rank.second.size() == times; });
     if (ranks.size() < 2 || !same) continue;
     for (std::size_t i = 0; i < times; ++i) {
-      Meeting& meeting = meetings.emplace_back();
-      meeting.op = runs[ranks.front().first].matches[ranks.front().second[i]].op;
-      for (const auto& [run, kernels] : ranks) meeting.members.push_back(member_of(runs[run], run, kernels[i]));
+      Rendezvous& each = rendezvous.emplace_back();
+      each.op = runs[ranks.front().first].matches[ranks.front().second[i]].op;
+      for (const auto& [run, kernels] : ranks) each.members.push_back(member_of(runs[run], run, kernels[i]));
     }
   }
-  return meetings;
+  return rendezvous;
 }
 
 void align(std::vector<RankRun>& runs) {
   if (runs.empty()) return;
-  const std::vector<Meeting> meetings = meetings_of(runs);
+  const std::vector<Rendezvous> rendezvous = rendezvous_of(runs);
   std::vector<bool> set(runs.size());
   set[0] = true;
   // Ranks may meet over others alone: stages and groups of replicas.
@@ -154,7 +154,7 @@ void align(std::vector<RankRun>& runs) {
     for (std::size_t a = 0; a < runs.size(); ++a) {
       for (std::size_t b = 0; b < runs.size(); ++b) {
         if (!set[a] || set[b]) continue;
-        const auto later = lag(meetings, a, b);
+        const auto later = lag(rendezvous, a, b);
         if (!later) continue;
         runs[b].shift_s = runs[a].shift_s - *later;
         set[b] = more = true;

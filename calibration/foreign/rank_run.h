@@ -28,7 +28,7 @@ struct RankRun {
 };
 
 /// A collective that several of the ranks took part in. Times on the clock that they share.
-struct Meeting {
+struct Rendezvous {
   struct Member {
     std::size_t run = 0, kernel = 0;  ///< places in the runs, and among its kernels
     double begin_s = 0, end_s = 0;
@@ -39,7 +39,7 @@ struct Meeting {
 
 /// Collectives of whole iterations that all members among `runs` took part in, matched by what they are, their group
 /// and size, and their place in the iteration. Such that only one rank shows are left out.
-std::vector<Meeting> meetings_of(const std::vector<RankRun>& runs);
+std::vector<Rendezvous> rendezvous_of(const std::vector<RankRun>& runs);
 
 /// Sets `shift_s` of every run so that common collectives end at one time, at the median, since they end together on
 /// all members. Runs without any are set by their hosts' clocks where they are told, else by their first iteration.

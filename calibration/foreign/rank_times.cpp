@@ -16,11 +16,11 @@ struct Wait {
 /// By kernel of one run.
 using Waits = std::map<std::size_t, Wait>;
 
-std::vector<Waits> waits_in(const std::vector<RankRun>& runs, const std::vector<Meeting>& meetings) {
+std::vector<Waits> waits_in(const std::vector<RankRun>& runs, const std::vector<Rendezvous>& rendezvous) {
   std::vector<Waits> waits(runs.size());
-  for (const Meeting& meeting : meetings) {
-    const auto last = std::ranges::max_element(meeting.members, {}, &Meeting::Member::begin_s);
-    for (const Meeting::Member& member : meeting.members) {
+  for (const Rendezvous& each : rendezvous) {
+    const auto last = std::ranges::max_element(each.members, {}, &Rendezvous::Member::begin_s);
+    for (const Rendezvous::Member& member : each.members) {
       const bool is_last = &member == &*last;
       waits[member.run][member.kernel] = {std::clamp(last->begin_s, member.begin_s, member.end_s),
                                           is_last ? -1 : runs[last->run].rank};
@@ -138,7 +138,7 @@ class Accountant {
 }  // namespace
 
 std::vector<RankTimes> times_of(const std::vector<RankRun>& runs) {
-  const std::vector<Waits> waits = waits_in(runs, meetings_of(runs));
+  const std::vector<Waits> waits = waits_in(runs, rendezvous_of(runs));
   std::vector<RankTimes> times;
   for (std::size_t i = 0; i < runs.size(); ++i) times.push_back(Accountant(runs[i], waits[i]).times());
   return times;

@@ -49,7 +49,7 @@ std::int64_t count_or(const CsvTable::Row& row, const std::string& column, std::
 }
 
 /// Why a row is not of the shipped shape that its name says.
-std::optional<std::string> unlike(const CsvTable::Row& row, const models::Model& shape) {
+std::optional<std::string> difference_from(const CsvTable::Row& row, const models::Model& shape) {
   const std::array<std::pair<const char*, std::int64_t>, 6> widths{{{"hidden", shape.hidden},
                                                                     {"heads", shape.heads},
                                                                     {"experts", shape.experts->count},
@@ -109,7 +109,7 @@ std::optional<std::string> why_no_model(const CsvTable::Row& row) {
     return fmt::format("{}: {}", row.given("model"), family->not_replayed);
   }
   if (family != nullptr && !family->shape.empty()) {
-    return unlike(row, models::load_model(std::string(family->shape)));
+    return difference_from(row, models::load_model(std::string(family->shape)));
   }
   if (row.given("experts").empty()) return std::nullopt;
   for (const char* column : {"shared_ffn", "dense_layers"}) {

@@ -6,7 +6,7 @@
 #include <map>
 #include <tuple>
 
-#include "base/patience.h"
+#include "base/cancellation_point.h"
 #include "base/refuse.h"
 #include "calibration/measurements/quantities.h"
 #include "calibration/measurements/statistics.h"
@@ -59,10 +59,10 @@ bool is_awaited(const program::Event& event, const Ends& ends) {
   return next == found->second.end() || *next > event.end_ps;
 }
 
-/// One meeting of a group: step, task (or the group, where its members are at different tasks), op, first member.
-using MeetingKey = std::tuple<int, int, int, int>;
+/// One rendezvous of a group: step, task (or the group, where its members are at different tasks), op, first member.
+using RendezvousKey = std::tuple<int, int, int, int>;
 
-MeetingKey meeting_of(const program::Program& program, const program::Event& event, const program::Op& op) {
+RendezvousKey rendezvous_of(const program::Program& program, const program::Event& event, const program::Op& op) {
   using program::Group;
   const int first = program.mesh.members(op.group, event.rank).front();
   const bool over_stages = op.group == Group::kModel || op.group == Group::kWorld || op.group == Group::kEmbedding;
@@ -72,15 +72,15 @@ MeetingKey meeting_of(const program::Program& program, const program::Event& eve
 bool is_collective(const program::Op& op) { return program::is_communication(op.kind) && !is_transfer(op); }
 
 /// The least that a member of each collective took behind the arrival of the last.
-std::map<MeetingKey, double> own_times(const program::Program& program, const program::RunRecord& record,
-                                       base::Patience& patience) {
-  std::map<MeetingKey, double> times;
+std::map<RendezvousKey, double> own_times(const program::Program& program, const program::RunRecord& record,
+                                          base::CancellationPoint& cancellation) {
+  std::map<RendezvousKey, double> times;
   for (const program::Event& event : record.timeline.events) {
-    patience.step();
+    cancellation.step();
     const program::Op& op = op_of(program, record, task_of(program, record, event), event);
     if (!is_collective(op)) continue;
     const auto took = std::max(0.0, static_cast<double>(event.end_ps - event.start_ps - event.wait_ps));
-    const auto [at, fresh] = times.try_emplace(meeting_of(program, event, op), took);
+    const auto [at, fresh] = times.try_emplace(rendezvous_of(program, event, op), took);
     if (!fresh) at->second = std::min(at->second, took);
   }
   return times;
@@ -94,23 +94,23 @@ bool is_transfer(const program::Op& op) {
 
 std::vector<OpEvent> op_events(const program::Program& program, const program::RunRecord& record,
                                const std::stop_token& stop) {
-  base::Patience patience(stop);
+  base::CancellationPoint cancellation(stop);
   const bool later = has_later_steps(record);
   Ends ends;
   for (const program::Event& event : record.timeline.events) {
-    patience.step();
+    cancellation.step();
     if (task_of(program, record, event).transfer < 0) ends[{event.step, event.rank}].push_back(event.end_ps);
   }
   for (auto& [key, times] : ends) std::sort(times.begin(), times.end());
-  const std::map<MeetingKey, double> own = own_times(program, record, patience);
+  const std::map<RendezvousKey, double> own = own_times(program, record, cancellation);
   std::vector<OpEvent> result;
   for (const program::Event& event : record.timeline.events) {
-    patience.step();
+    cancellation.step();
     if (is_warm_up(event, later)) continue;
     const program::Task& task = task_of(program, record, event);
     const program::Op& op = op_of(program, record, task, event);
     const auto span = static_cast<double>(event.end_ps - event.start_ps), wait = static_cast<double>(event.wait_ps);
-    const double work = is_collective(op) ? own.at(meeting_of(program, event, op)) : std::max(0.0, span - wait);
+    const double work = is_collective(op) ? own.at(rendezvous_of(program, event, op)) : std::max(0.0, span - wait);
     result.push_back({event.step, event.rank, &op, work * kSecondsPerPs, (span - work) * kSecondsPerPs,
                       task.transfer < 0 || is_awaited(event, ends), &task});
   }

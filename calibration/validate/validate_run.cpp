@@ -6,7 +6,7 @@
 #include <limits>
 #include <map>
 
-#include "base/patience.h"
+#include "base/cancellation_point.h"
 #include "calibration/measurements/quantities.h"
 #include "calibration/measurements/run_events.h"
 #include "calibration/measurements/statistics.h"
@@ -37,19 +37,19 @@ struct Work {
   }
 };
 
-/// The simulated step of every rank: ranks of a stage do what the one that was played does, unless all were.
+/// The simulated step of every rank: ranks of a stage do what the one that was simulated does, unless all were.
 std::vector<program::Event> predicted_events(const program::Program& program, const simulator::Simulation& simulation,
-                                             base::Patience& patience) {
-  std::map<int, std::vector<program::Event>> played;
+                                             base::CancellationPoint& cancellation) {
+  std::map<int, std::vector<program::Event>> simulated;
   for (const program::Event& event : simulation.timeline.events) {
-    patience.step();
-    played[event.rank].push_back(event);
+    cancellation.step();
+    simulated[event.rank].push_back(event);
   }
   std::vector<program::Event> all;
   for (int rank = 0; rank < program.mesh.size(); ++rank) {
-    const int like = played.contains(rank) ? rank : program.representative(program.role_of(rank));
-    for (program::Event event : played[like]) {
-      patience.step();
+    const int like = simulated.contains(rank) ? rank : program.representative(program.role_of(rank));
+    for (program::Event event : simulated[like]) {
+      cancellation.step();
       event.rank = rank;
       all.push_back(event);
     }
@@ -74,10 +74,10 @@ double late_hosts(const program::Program& program, const hardware::Cluster& clus
 }
 
 Work predicted_work(const program::Program& program, const hardware::Cluster& cluster,
-                    const std::vector<program::Event>& events, base::Patience& patience) {
+                    const std::vector<program::Event>& events, base::CancellationPoint& cancellation) {
   Work work;
   for (const program::Event& event : events) {
-    patience.step();
+    cancellation.step();
     const program::Op& op = op_of(program, event);
     const double span = static_cast<double>(event.end_ps - event.start_ps) * kSecondsPerPs,
                  wait = static_cast<double>(event.wait_ps) * kSecondsPerPs,
@@ -146,11 +146,11 @@ class RunComparison {
       : record_(record),
         recorded_(program_of(record)),
         plan_(plan),
-        patience_(stop),
-        simulated_(predicted_events(plan, simulation, patience_)) {
-    predicted_ = predicted_work(plan, cluster, simulated_, patience_);
+        cancellation_(stop),
+        simulated_(predicted_events(plan, simulation, cancellation_)) {
+    predicted_ = predicted_work(plan, cluster, simulated_, cancellation_);
     for (const OpEvent& event : op_events(recorded_, record, stop)) {
-      patience_.step();
+      cancellation_.step();
       steps_[event.step].add(event);
     }
   }
@@ -193,11 +193,11 @@ class RunComparison {
       pair.step = id;
     }
     for (const program::Event& event : simulated_) {
-      patience_.step();
+      cancellation_.step();
       add_bar(pair.predicted, plan_, event);
     }
     for (const program::Event& event : record_.timeline.events) {
-      patience_.step();
+      cancellation_.step();
       if (event.step == pair.step) add_bar(pair.measured, recorded_, event);
     }
     return pair;
@@ -206,7 +206,7 @@ class RunComparison {
   const program::RunRecord& record_;
   program::Program recorded_;
   const program::Program& plan_;
-  base::Patience patience_;
+  base::CancellationPoint cancellation_;
   std::vector<program::Event> simulated_;
   Work predicted_;
   std::map<int, Work> steps_;  // measured
@@ -223,7 +223,7 @@ double arena_bytes(const simulator::Simulation& simulation) {
 
 Validation validate_run(const program::PlanFile& plan, const program::RunRecord& record,
                         const hardware::Cluster& cluster, const std::stop_token& stop) {
-  const base::Patience patience(stop);
+  const base::CancellationPoint cancellation(stop);
   Validation result;
   ValidationRow row;
   row.case_name = fmt::format("{}, {}", plan.job.model.name, program::summary(plan.job.plan));
@@ -235,7 +235,7 @@ Validation validate_run(const program::PlanFile& plan, const program::RunRecord&
     row.measured_peak_bytes = static_cast<double>(*std::ranges::max_element(record.peak_memory_bytes));
   }
   const auto replayed = replay(plan.job, cluster, simulator::Granularity::kOp, true, stop);
-  patience.look();
+  cancellation.look();
   if (!replayed) {
     row.unsupported = replayed.error().message;
     result.rows.push_back(std::move(row));
@@ -248,7 +248,7 @@ Validation validate_run(const program::PlanFile& plan, const program::RunRecord&
       program::hash_of(program) == record.program_hash ||
       program::hash_of(std::get<program::Program>(program::lower(plan.job))) == program::hash_of(program_of(record));
   if (!same_program) row.source += " of another Program: ops compared by kind alone";
-  patience.look();
+  cancellation.look();
   row.predicted_iteration_s = simulation.iteration_s;
   row.predicted_peak_bytes = arena_bytes(simulation);
   row.interval_s = simulation.certainty.iteration_s;

@@ -93,7 +93,7 @@ simulator::Disturbance disturbance_of(const DisturbanceOptions& options) {
   return disturbance;
 }
 
-bool plays_every_rank(const DisturbanceOptions& options) {
+bool simulates_every_rank(const DisturbanceOptions& options) {
   return options.every_rank || !disturbance_of(options).none();
 }
 

@@ -24,8 +24,8 @@ void add_disturbance_options(CLI::App& command, DisturbanceOptions& options);
 /// What the options mean. Errors: Failure(kUsage) for text that is no share or no RANK=FACTOR.
 simulator::Disturbance disturbance_of(const DisturbanceOptions& options);
 
-/// Whether every rank has to be played.
-bool plays_every_rank(const DisturbanceOptions& options);
+/// Whether every rank has to be simulated.
+bool simulates_every_rank(const DisturbanceOptions& options);
 
 /// The object `uncertainty` of a `trivium.simulation/1`.
 nlohmann::json uncertainty_json(const simulator::Disturbance& disturbance, const simulator::Uncertainty& uncertainty,

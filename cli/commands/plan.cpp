@@ -135,7 +135,7 @@ int run(const PlanOptions& options) {
   check_study_options(options.studies, request);
   check_trial_options(options.trials);
   planner::SearchRequest wanted = search_request(options.space, request);
-  wanted.best = std::max({1, options.best, options.trials.count});  // near twins are worth a trial too
+  wanted.best = std::max({1, options.best, options.trials.count});  // near-identical plans are worth a trial too
   wanted.others = options.best == 0 ? kOtherFamilies : 0;
   wanted.gap = options.best == 0 ? kGap : 0;
   wanted.ignore_memory = options.ignore_memory;

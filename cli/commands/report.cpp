@@ -52,20 +52,20 @@ void run(const ReportOptions& options) {
   const simulator::Prepared prepared = prepare(request, true);
   simulator::SimulationOptions how;
   how.timeline = true;
-  how.every_rank = plays_every_rank(options.disturbance);
+  how.every_rank = simulates_every_rank(options.disturbance);
   how.disturbance = disturbance_of(options.disturbance);
   how.disturbance.jitter = 0;  // drawn in `spread`; this is the run that all samples vary
-  const simulator::Simulation played = simulator::simulate(prepared, how).value_or_throw();
+  const simulator::Simulation simulated = simulator::simulate(prepared, how).value_or_throw();
   const report::PlanReport page{request.file,
                                 request.cluster,
                                 prepared.program(),
-                                played,
-                                played.timeline,
+                                simulated,
+                                simulated.timeline,
                                 prepared.too_big() ? prepared.too_big()->reason : "",
-                                planner::explain(prepared.program(), played, request.cluster),
+                                planner::explain(prepared.program(), simulated, request.cluster),
                                 {},
-                                other_plans(request, played.iteration_s),
-                                spread(options, request, played.iteration_s, prepared),
+                                other_plans(request, simulated.iteration_s),
+                                spread(options, request, simulated.iteration_s, prepared),
                                 {},
                                 {}};
   base::write_file_atomically(options.output, report::plan_report(page));

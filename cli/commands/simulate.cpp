@@ -66,30 +66,30 @@ class Doing {
   std::jthread teller_;  // last: it uses the others
 };
 
-/// What was played, and what of it an interrupt left out.
+/// What was simulated, and what of it an interrupt left out.
 struct SimulationTrace {
   simulator::Simulation simulation;
   std::optional<simulator::Uncertainty> uncertainty;
 };
 
-SimulationTrace play(const SimulateOptions& options, const JobRequest& request, const simulator::Prepared& prepared,
-                     const simulator::SimulationOptions& how, double jitter, const std::stop_token& stop,
-                     Doing& doing) {
-  doing.say(fmt::format("playing {} ranks", prepared.program().mesh.size()));
-  SimulationTrace played{simulator::simulate(prepared, how, stop).value_or_throw(), std::nullopt};
-  if (jitter <= 0) return played;
+SimulationTrace simulation_of(const SimulateOptions& options, const JobRequest& request,
+                              const simulator::Prepared& prepared, const simulator::SimulationOptions& how,
+                              double jitter, const std::stop_token& stop, Doing& doing) {
+  doing.say(fmt::format("simulating {} ranks", prepared.program().mesh.size()));
+  SimulationTrace simulated{simulator::simulate(prepared, how, stop).value_or_throw(), std::nullopt};
+  if (jitter <= 0) return simulated;
   simulator::Disturbance disturbance = how.disturbance;
   disturbance.jitter = jitter;
   const int samples = options.disturbance.samples;
   const auto say = [&](int done) {
-    doing.say(fmt::format("{} without jitter; {} of {} samples with it", seconds(played.simulation.iteration_s), done,
-                          samples));
+    doing.say(fmt::format("{} without jitter; {} of {} samples with it", seconds(simulated.simulation.iteration_s),
+                          done, samples));
   };
   say(0);
   const auto seed = static_cast<std::uint64_t>(request.file.job.training.seed);
   auto sampled = simulator::sample_until(prepared.costed(), disturbance, samples, seed, stop, say);
-  if (sampled || !stop.stop_requested()) played.uncertainty = std::move(sampled).value_or_throw();
-  return played;
+  if (sampled || !stop.stop_requested()) simulated.uncertainty = std::move(sampled).value_or_throw();
+  return simulated;
 }
 
 std::string_view words_of(program::Group group) {
@@ -140,16 +140,17 @@ void run(const SimulateOptions& options) {
   const simulator::Prepared prepared = prepare(request, options.ignore_memory, interrupts.token());
   simulator::SimulationOptions how;
   how.timeline = !options.trace.empty() || options.links;
-  how.every_rank = plays_every_rank(options.disturbance);
+  how.every_rank = simulates_every_rank(options.disturbance);
   how.unshared = true;
   how.disturbance = disturbance;
   how.disturbance.jitter = 0;  // drawn later; this is the run that all samples vary
   // Names of a trace are those of ops, and it is ops that vary.
   const bool by_segment = options.granularity == "segment" && !how.timeline && disturbance.none();
   how.granularity = by_segment ? simulator::Granularity::kSegment : simulator::Granularity::kOp;
-  const SimulationTrace played = play(options, request, prepared, how, disturbance.jitter, interrupts.token(), *doing);
+  const SimulationTrace simulated =
+      simulation_of(options, request, prepared, how, disturbance.jitter, interrupts.token(), *doing);
   doing.reset();
-  const auto& [simulation, uncertainty] = played;
+  const auto& [simulation, uncertainty] = simulated;
   if (!options.trace.empty()) {
     base::write_file_atomically(options.trace, program::chrome_trace(prepared.program(), simulation.timeline));
   }

@@ -99,7 +99,7 @@ MeasuredPlan trial_of(const TrialsOptions& options, const std::string& plan, std
 
 planner::TrialErrors errors_of(const simulator::Certainty& certainty) {
   planner::TrialErrors errors;
-  errors.own = std::max(certainty.twin / std::sqrt(2.0), kLeastOwn);
+  errors.own = std::max(certainty.between_plans / std::sqrt(2.0), kLeastOwn);
   errors.shared = std::log(certainty.iteration_s.high / certainty.iteration_s.low) / (2 * kReach);
   errors.noise = kLeastNoise;
   return errors;

@@ -34,7 +34,7 @@ std::vector<Manual> planning() {
         {"trivium plan --model gpt3-175b --cluster dgx-a100-80gb:128 --global-batch 1536 --tokens 300B",
          "with time, energy and price of the whole training"}}},
       {"simulate",
-       "Plays one plan on an event simulator: iteration, where its time goes, memory of every rank, and how far a "
+       "Simulates one plan event by event: iteration, where its time goes, memory of every rank, and how far a "
        "measurement may be off. With the options of disturbances and failures, what they cost.",
        joined({kJob,
                {"--tokens"},

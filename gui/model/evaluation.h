@@ -12,7 +12,7 @@
 
 namespace trivium::gui {
 
-/// How closely a plan is played.
+/// How closely a plan is simulated.
 enum class Depth {
   kQuick,  ///< whole segments, not ordered: what a plan control shows while it is turned
   kFull    ///< ordered and op by op: what the command line says
@@ -35,7 +35,7 @@ struct Evaluation {
 };
 
 /// A plan that does not fit is simulated all the same, as if memory had no end. Errors are values: `refusal`. Stopped
-/// between two of its steps (lowering, ordering, playing), it says so as a refusal.
+/// between two of its steps (lowering, ordering, simulating), it says so as a refusal.
 Evaluation evaluate(const Scenario& scenario, Depth depth, const std::stop_token& stop = {});
 
 }  // namespace trivium::gui

@@ -23,7 +23,7 @@ struct PlanRow {
   double dollars_per_iteration = 0;  ///< of the nodes used; 0 where one has no price
   std::array<double, simulator::kParts> breakdown_s{};
   bool interim = false;  ///< of a search that goes on: nothing but the time is known yet
-  std::string job = {};  ///< in words: what it was played for; figures of unlike jobs do not compare
+  std::string job = {};  ///< in words: what it was simulated for; figures of different jobs do not compare
 };
 
 PlanRow row_of(const program::Plan& plan, const simulator::Simulation& figures, const hardware::Cluster& cluster);
@@ -43,7 +43,7 @@ struct DifferenceRow {
   std::vector<std::string> values;
   bool differs = false;
 };
-/// Figures first, then what they were played for where that is known, then every field of the plan.
+/// Figures first, then what they were simulated for where that is known, then every field of the plan.
 std::vector<DifferenceRow> differences(const std::vector<PlanRow>& plans);
 
 /// Why `slower` is not chosen over `faster`: the parts of an iteration that make the difference, in words.

@@ -52,13 +52,13 @@ const std::vector<Improvement>& improvements() {
   return kImprovements;
 }
 
-Sensitivity outcome(const std::string& change, const std::variant<std::int64_t, program::Infeasible>& played,
+Sensitivity outcome(const std::string& change, const std::variant<std::int64_t, program::Infeasible>& simulated,
                     double here) {
   Sensitivity result{display_name(change), 0, ""};
-  if (const auto* no = std::get_if<program::Infeasible>(&played)) {
+  if (const auto* no = std::get_if<program::Infeasible>(&simulated)) {
     result.refusal = display_name(no->reason);
   } else {
-    result.gain = static_cast<double>(std::get<std::int64_t>(played)) / here - 1;
+    result.gain = static_cast<double>(std::get<std::int64_t>(simulated)) / here - 1;
   }
   return result;
 }
@@ -77,8 +77,8 @@ std::vector<Sensitivity> gains_over(double here, const Evaluation& evaluation, c
     if (stop.stop_requested()) break;
     hardware::Cluster better = evaluation.scenario.cluster;
     for (hardware::NodeGroup& group : better.groups) improvement.apply(group.node);
-    const auto played = planner::iteration(evaluation.scenario.file.job, better, false);
-    gains.push_back(outcome(improvement.words, played, here));
+    const auto simulated = planner::iteration(evaluation.scenario.file.job, better, false);
+    gains.push_back(outcome(improvement.words, simulated, here));
   }
   return gains;
 }

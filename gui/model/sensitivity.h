@@ -1,4 +1,4 @@
-// What a better machine or another plan would bring: the same job played again with one thing changed.
+// What a better machine or another plan would bring: the same job simulated again with one thing changed.
 #pragma once
 
 #include <stop_token>
@@ -25,7 +25,7 @@ struct Insight {
 /// The machine's part alone.
 std::vector<Sensitivity> machine_gains(const Evaluation& evaluation, const std::stop_token& stop);
 
-/// Plays some twenty neighbours by segments: seconds for a large job. Stopped, it returns what it has.
+/// Simulates some twenty neighbours by segments: seconds for a large job. Stopped, it returns what it has.
 Insight insight(const Evaluation& evaluation, const std::stop_token& stop);
 
 }  // namespace trivium::gui

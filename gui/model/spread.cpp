@@ -11,7 +11,7 @@ namespace {
 
 using base::kSecondsPerPs;
 
-constexpr double kOpsInAll = 2e8;  // that all plays together may have
+constexpr double kOpsInAll = 2e8;  // that all simulations together may have
 constexpr double kLow = .05, kMiddle = .5, kHigh = .95;
 
 }  // namespace

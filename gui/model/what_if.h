@@ -36,7 +36,7 @@ struct WhatIfRequest {
 /// What a question takes where nothing else is said: "128,256,512,1024,2048", "384:6144", "30 days".
 std::string usual_value(Question question, const Scenario& scenario);
 
-/// Why it cannot be asked: a value that cannot be read, tokens or a price that are not known, a cluster of unlike
+/// Why it cannot be asked: a value that cannot be read, tokens or a price that are not known, a cluster of different
 /// nodes; empty: it can.
 std::string why_not_asked(const WhatIfRequest& request);
 

@@ -10,7 +10,7 @@
 
 namespace trivium::gui {
 
-/// Of a plan that was played op by op; else nothing.
+/// Of a plan that was simulated op by op; else nothing.
 std::vector<simulator::WireUse> wires_of(const Evaluation& evaluation);
 
 /// Whose colour a group's traffic has; kNone: copies to and from the host.

@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "base/readable.h"
 #include "calibration/foreign/wording.h"
+#include "gui/look/text.h"
 #include "gui/model/display_name.h"
 
 namespace trivium::gui {
@@ -21,7 +22,6 @@ using calibration::foreign::Finding;
 using calibration::foreign::ForeignRun;
 using calibration::foreign::OpRow;
 
-QString text(const std::string& s) { return QString::fromStdString(s); }
 QString seconds(double s) { return text(calibration::foreign::time_text(s)); }
 QString count(int n, const char* one, const char* many) { return QString("%1 %2").arg(n).arg(n == 1 ? one : many); }
 

@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "base/readable.h"
+#include "gui/look/text.h"
 #include "gui/timeline/spans/time_text.h"
 #include "gui/timeline/timeline_painter.h"
 
@@ -19,8 +20,6 @@ constexpr double kLeastBar = 0.7;   // pixels
 constexpr double kLeastNamed = 26;  // pixels
 constexpr double kLines = 1.35;     // of the height of text: a bar
 constexpr int kTextOn = 140'000;    // luma (ITU-R BT.601) in thousandths above which text is black
-
-QString text(const std::string& s) { return QString::fromStdString(s); }
 
 QString share_text(std::int64_t part, std::int64_t whole) {
   return whole > 0 ? text(base::percent(static_cast<double>(part) / static_cast<double>(whole))) : QString("–");

@@ -34,7 +34,7 @@ class TimelineView : public QWidget {
 
   /// Replaces what is shown once it is laid out (`shown` says when); none: `why_none`, else a hint what to do.
   void set_timelines(std::vector<NamedTimeline> timelines, const QString& why_none = {});
-  /// Says that what is shown is of another plan than the one that is played now.
+  /// Says that what is shown is of another plan than the one that is simulated now.
   void set_outdated();
   /// Shows a Chrome or Perfetto trace. What was shown goes at once; errors come as `failed`.
   void open_trace(const std::filesystem::path& path);

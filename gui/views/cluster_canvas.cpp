@@ -102,14 +102,14 @@ void ClusterCanvas::set_evaluation(std::shared_ptr<const Evaluation> evaluation)
 void ClusterCanvas::set_colour(DeviceColour colour) {
   colour_ = colour;
   role_values_.clear();
-  if (const program::Program* played = program()) {
+  if (const program::Program* simulated = program()) {
     for (const simulator::StageResult& stage : evaluation_->figures.stages) {
       double value = 0;
       if (colour_ == DeviceColour::kMemory) {
         value = static_cast<double>(stage.memory.total()) / static_cast<double>(stage.memory.capacity);
       }
       if (colour_ == DeviceColour::kUtilisation) value = busy_share(stage, evaluation_->figures.iteration_ps);
-      if (colour_ == DeviceColour::kTraffic) value = sent_bytes(*played, stage.memory.role);
+      if (colour_ == DeviceColour::kTraffic) value = sent_bytes(*simulated, stage.memory.role);
       role_values_.push_back(value);
     }
     if (colour_ == DeviceColour::kTraffic && !role_values_.empty()) {

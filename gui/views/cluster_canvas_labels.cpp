@@ -18,10 +18,10 @@ double busy_share(const simulator::StageResult& stage, std::int64_t iteration_ps
 }
 
 QColor ClusterCanvas::colour_of(int device) const {
-  const program::Program* played = program();
+  const program::Program* simulated = program();
   const auto rank = rank_of(device);
   if (!rank) return quiet_colour(palette());
-  const program::Coordinates at = played->mesh.coordinates(*rank);
+  const program::Coordinates at = simulated->mesh.coordinates(*rank);
   switch (colour_) {
     case DeviceColour::kPipeline:
       return series_colour(at.pipeline);
@@ -32,19 +32,19 @@ QColor ClusterCanvas::colour_of(int device) const {
     case DeviceColour::kContext:
       return series_colour(at.context);
     case DeviceColour::kExpert:
-      return series_colour(played->mesh.expert_rank(at));
+      return series_colour(simulated->mesh.expert_rank(at));
     default:
       break;
   }
-  const double value = role_values_[static_cast<std::size_t>(played->role_at(at))];
+  const double value = role_values_[static_cast<std::size_t>(simulated->role_at(at))];
   return colour_ == DeviceColour::kMemory && value > 1 ? alarm_colour() : scale_colour(value);
 }
 
 QString ClusterCanvas::label_of(int device) const {
-  const program::Program* played = program();
+  const program::Program* simulated = program();
   const auto rank = rank_of(device);
   if (!rank) return "idle";
-  const program::Coordinates at = played->mesh.coordinates(*rank);
+  const program::Coordinates at = simulated->mesh.coordinates(*rank);
   switch (colour_) {
     case DeviceColour::kPipeline:
       return QString("p%1").arg(at.pipeline);
@@ -55,12 +55,12 @@ QString ClusterCanvas::label_of(int device) const {
     case DeviceColour::kContext:
       return QString("c%1").arg(at.context);
     case DeviceColour::kExpert:
-      return QString("e%1").arg(played->mesh.expert_rank(at));
+      return QString("e%1").arg(simulated->mesh.expert_rank(at));
     case DeviceColour::kTraffic:
       return QString::fromStdString(base::size(
-          static_cast<std::int64_t>(most_sent_ * role_values_[static_cast<std::size_t>(played->role_at(at))])));
+          static_cast<std::int64_t>(most_sent_ * role_values_[static_cast<std::size_t>(simulated->role_at(at))])));
     default:
-      return QString("%1%").arg(std::lround(100 * role_values_[static_cast<std::size_t>(played->role_at(at))]));
+      return QString("%1%").arg(std::lround(100 * role_values_[static_cast<std::size_t>(simulated->role_at(at))]));
   }
 }
 
@@ -79,27 +79,28 @@ QString ClusterCanvas::tip_of(int device) const {
                      .arg(device - node.first_device)
                      .arg(node.node)
                      .arg(QString::fromStdString(node.kind));
-  const program::Program* played = program();
-  if (played == nullptr) return text;
+  const program::Program* simulated = program();
+  if (simulated == nullptr) return text;
   const auto rank = rank_of(device);
   if (!rank) return text + "\nThe plan does not use it.";
-  const program::Coordinates at = played->mesh.coordinates(*rank);
+  const program::Coordinates at = simulated->mesh.coordinates(*rank);
   text = QString("Rank %1: tensor %2, context %3, data %4, pipeline stage %5\n")
              .arg(*rank)
              .arg(at.tensor)
              .arg(at.context)
              .arg(at.data)
              .arg(at.pipeline) +
-         (played->mesh.expert() > 1 ? QString("Expert rank %1\n").arg(played->mesh.expert_rank(at)) : QString()) + text;
+         (simulated->mesh.expert() > 1 ? QString("Expert rank %1\n").arg(simulated->mesh.expert_rank(at)) : QString()) +
+         text;
   const auto ranks = std::count(devices_.begin(), devices_.end(), device);
   if (ranks > 1) text += QString("\n%1 ranks take turns on it").arg(ranks);
-  const simulator::StageResult& stage = evaluation_->figures.stages[static_cast<std::size_t>(played->role_at(at))];
+  const simulator::StageResult& stage = evaluation_->figures.stages[static_cast<std::size_t>(simulated->role_at(at))];
   return text + QString("\nMemory %1 of %2\nBusy %3 of an iteration\nSends %4 an iteration")
                     .arg(QString::fromStdString(base::size(stage.memory.total())),
                          QString::fromStdString(base::size(stage.memory.capacity)),
                          QString::fromStdString(base::percent(busy_share(stage, evaluation_->figures.iteration_ps))),
                          QString::fromStdString(
-                             base::size(static_cast<std::int64_t>(sent_bytes(*played, played->role_at(at))))));
+                             base::size(static_cast<std::int64_t>(sent_bytes(*simulated, simulated->role_at(at))))));
 }
 
 QString ClusterCanvas::drop_words() const {

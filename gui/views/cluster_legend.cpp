@@ -64,9 +64,9 @@ void ClusterLegend::show_canvas(const ClusterCanvas& canvas, DeviceColour colour
     default:
       break;
   }
-  const program::Program* played = canvas.program();
-  if (played == nullptr) return say({{quiet_colour(palette()), "no plan that runs"}}, {}, {});
-  const Axis axis = axis_of(played->mesh, colour);
+  const program::Program* simulated = canvas.program();
+  if (simulated == nullptr) return say({{quiet_colour(palette()), "no plan that runs"}}, {}, {});
+  const Axis axis = axis_of(simulated->mesh, colour);
   std::vector<Chip> chips;
   for (int i = 0; i < std::min(axis.size, kMostChips); ++i) {
     chips.push_back({series_colour(i), i == 0 ? QString("%1%2: %3 %2").arg(axis.letter).arg(i).arg(axis.name)

@@ -12,6 +12,7 @@
 
 #include "base/readable.h"
 #include "base/units.h"
+#include "gui/look/text.h"
 #include "gui/look/theme.h"
 #include "gui/model/cluster_totals.h"
 #include "gui/model/traffic.h"
@@ -23,8 +24,6 @@ namespace {
 
 constexpr int kPanelWidth = 330;
 constexpr int kMostNodes = 100'000;
-
-QString text(const std::string& s) { return QString::fromStdString(s); }
 
 QLabel* wrapped(QWidget* parent, const QString& name) {
   auto* label = new QLabel(parent);

@@ -7,6 +7,7 @@
 
 #include "base/readable.h"
 #include "base/seconds.h"
+#include "gui/look/text.h"
 #include "gui/look/theme.h"
 #include "simulator/studies/whole_training.h"
 
@@ -18,8 +19,6 @@ using base::kSecondsPerPs;
 constexpr double kLeastJitter = 0.5, kMostJitter = 50;  // percent
 constexpr double kWorthSaying = 0.0005;                 // of an iteration
 constexpr const char* kLater = "Comes when the plan has been simulated.";
-
-QString text(const std::string& s) { return QString::fromStdString(s); }
 
 /// As high as what it says, where there is room.
 class FittedText : public QTextBrowser {

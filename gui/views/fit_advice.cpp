@@ -4,14 +4,13 @@
 
 #include "base/error.h"
 #include "base/readable.h"
+#include "gui/look/text.h"
 #include "gui/model/display_name.h"
 
 namespace trivium::gui {
 namespace {
 
 constexpr std::size_t kShown = 4;
-
-QString text(const std::string& s) { return QString::fromStdString(s); }
 
 }  // namespace
 

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "gui/look/text.h"
 #include "gui/look/theme.h"
 
 namespace trivium::gui {
@@ -13,8 +14,6 @@ namespace {
 
 constexpr double kRow = 1.7;         // lines of text
 constexpr double kNameShare = 0.46;  // of the width
-
-QString text(const std::string& s) { return QString::fromStdString(s); }
 
 /// What matters of a refusal: "stage 0 needs 97.1 GiB of 80.0 GiB", not what the memory holds.
 QString gist(const Sensitivity& gain) { return text(gain.refusal).section(": ", 0, 0); }

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "base/readable.h"
+#include "gui/look/text.h"
 #include "gui/look/theme.h"
 
 namespace trivium::gui {
@@ -13,9 +14,6 @@ namespace {
 
 constexpr int kLeastHeight = 70;  // pixels of table and pictures
 constexpr const char* kLater = "Comes when the plan has been simulated.";
-
-QString text(const std::string& s) { return QString::fromStdString(s); }
-QString text(std::string_view s) { return QString::fromUtf8(s.data(), static_cast<qsizetype>(s.size())); }
 
 enum Column { kWire, kFor, kGroup, kBytes, kBusy, kShare, kExposed, kFilled, kColumns };
 constexpr const char* kTitles[kColumns] = {"Wires",   "For",   "Group", "Sent by a device", "Busy", "Of the iteration",

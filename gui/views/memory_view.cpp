@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "base/readable.h"
+#include "gui/look/text.h"
 #include "gui/look/theme.h"
 #include "gui/model/memory_curve.h"
 #include "simulator/cost/costed_program.h"
@@ -13,7 +14,6 @@
 namespace trivium::gui {
 namespace {
 
-QString text(const std::string& s) { return QString::fromStdString(s); }
 QString bytes_text(double bytes) { return text(base::size(static_cast<std::int64_t>(bytes))); }
 
 std::vector<BarPart> memory_parts() {

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/readable.h"
+#include "gui/look/text.h"
 #include "gui/look/theme.h"
 #include "gui/model/display_name.h"
 #include "gui/model/plan_controls.h"
@@ -18,8 +19,6 @@ namespace {
 
 constexpr int kSlimmestPin = 150;  // pixels of a column of the comparison
 constexpr int kHeaderMargin = 16;  // pixels of a header beside its words
-
-QString text(const std::string& s) { return QString::fromStdString(s); }
 
 bool equal(const program::Plan& a, const program::Plan& b) { return program::to_json(a) == program::to_json(b); }
 

@@ -12,6 +12,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/readable.h"
+#include "gui/look/text.h"
 #include "gui/look/theme.h"
 #include "gui/model/display_name.h"
 #include "gui/model/plan_controls.h"
@@ -26,8 +27,6 @@ namespace {
 constexpr double kMsPerSecond = 1000;
 constexpr int kLeastHeight = 70;  // pixels of a table or picture, so that a small screen holds all of them
 constexpr int kBest = 25;         // answers asked of a search
-
-QString text(const std::string& s) { return QString::fromStdString(s); }
 
 QString why_not_words(const program::Plan& plan, const program::Plan& other, const Scenario& scenario,
                       const std::stop_token& stop) {

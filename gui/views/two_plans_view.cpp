@@ -12,6 +12,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/readable.h"
+#include "gui/look/text.h"
 #include "gui/look/theme.h"
 #include "gui/model/display_name.h"
 #include "gui/timeline/spans/time_text.h"
@@ -26,7 +27,6 @@ constexpr const char* kHint =
 constexpr double kPsPerSecond = 1e12;
 constexpr std::array<const char*, 2> kNames{"first", "second"};
 
-QString text(const std::string& s) { return QString::fromStdString(s); }
 QString seconds(double s) { return text(base::seconds(s)); }
 QString short_time(double s) { return text(time_text(std::llround(s * kPsPerSecond))); }
 QString signed_time(double s) { return (s < 0 ? "−" : "+") + short_time(std::abs(s)); }
@@ -146,7 +146,7 @@ void TwoPlansView::ask() {
     worker_.cancel();
     busy_ = false;
     asked_.clear();
-    return say_nothing(offered_.size() > 1 ? "Choose two unlike plans above." : kHint);
+    return say_nothing(offered_.size() > 1 ? "Choose two different plans above." : kHint);
   }
   Request request{{scenario_of(first), scenario_of(second)},
                   {which_[0]->currentText(), which_[1]->currentText()},

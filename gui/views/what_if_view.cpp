@@ -10,6 +10,7 @@
 #include <cmath>
 
 #include "base/readable.h"
+#include "gui/look/text.h"
 #include "gui/look/theme.h"
 #include "gui/model/display_name.h"
 #include "simulator/certainty/probability_text.h"
@@ -23,8 +24,6 @@ constexpr double kSecondsPerDay = 86400;
 enum Column { kChange, kIteration, kInterval, kTokens, kMfu, kMemory, kFits, kTraining, kPrice, kPlan, kColumns };
 constexpr const char* kTitles[kColumns] = {"What if",     "Iteration", "90 % within", "Tokens/s", "MFU",
                                            "Peak memory", "Fits",      "Training",    "Price",    "Best plan"};
-
-QString text(const std::string& s) { return QString::fromStdString(s); }
 
 std::array<QString, kColumns> cells_of(const WhatIfRow& row) {
   std::array<QString, kColumns> cells;

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/readable.h"
+#include "gui/look/text.h"
 #include "gui/look/theme.h"
 #include "gui/model/alteration.h"
 #include "gui/model/display_name.h"
@@ -16,8 +17,6 @@
 
 namespace trivium::gui {
 namespace {
-
-QString text(const std::string& s) { return QString::fromStdString(s); }
 
 constexpr double kWorthTelling = 0.0005;  // of an iteration
 

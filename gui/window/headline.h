@@ -43,7 +43,7 @@ class Headline : public QWidget {
   Document& document_;
   QLabel *plan_, *state_;
   std::vector<QLabel*> figures_;
-  Told settled_;   // the last plan that was played in full
+  Told settled_;   // the last plan that was simulated in full
   Told compared_;  // the one before
   QString beside_;
 };

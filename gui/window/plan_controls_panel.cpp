@@ -5,14 +5,13 @@
 #include <string_view>
 #include <utility>
 
+#include "gui/look/text.h"
 #include "gui/model/display_name.h"
 
 namespace trivium::gui {
 namespace {
 
 constexpr int kSpacing = 3;
-
-QString text(const std::string& s) { return QString::fromStdString(s); }
 
 }  // namespace
 

@@ -9,6 +9,7 @@
 
 #include "base/files.h"
 #include "base/readable.h"
+#include "gui/look/text.h"
 #include "gui/look/theme.h"
 #include "gui/model/display_name.h"
 #include "gui/model/sample_text.h"
@@ -25,8 +26,6 @@ constexpr int kMostLogLines = 2000;
 constexpr int kInterrupted = 130;
 constexpr std::size_t kSampleBytes = std::size_t{256} << 10;
 constexpr const char* kChooseText = "Choose a text to train on first.";
-
-QString text(const std::string& s) { return QString::fromStdString(s); }
 
 /// Keeps every second point, and the last: as many as a picture can show however long a run is.
 void thin(std::vector<QPointF>& points) {

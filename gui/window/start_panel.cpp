@@ -12,6 +12,7 @@
 #include "base/json_reader.h"
 #include "base/readable.h"
 #include "base/units.h"
+#include "gui/look/text.h"
 #include "gui/look/theme.h"
 #include "gui/model/alteration.h"
 #include "gui/model/count_text.h"
@@ -24,8 +25,6 @@
 
 namespace trivium::gui {
 namespace {
-
-QString text(const std::string& s) { return QString::fromStdString(s); }
 
 const QStringList& example_clusters() {
   static const QStringList kExamples{"dgx-a100-80gb:128",        "dgx-a100-80gb:1",

@@ -10,13 +10,12 @@
 #include "base/files.h"
 #include "base/readable.h"
 #include "calibration/validate/validate.h"
+#include "gui/look/text.h"
 #include "gui/model/display_name.h"
 #include "gui/model/report.h"
 
 namespace trivium::gui {
 namespace {
-
-QString text(const std::string& s) { return QString::fromStdString(s); }
 
 QString signed_percent(double share) {
   return QString("%1%2 %").arg(share < 0 ? "−" : "+").arg(std::abs(100 * share), 0, 'f', 1);

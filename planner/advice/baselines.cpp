@@ -137,12 +137,12 @@ void try_splits(const SearchRequest& request, const Way& way, const std::stop_to
     }
     program::Job job = request.job;
     job.plan = std::get<Plan>(std::move(found));
-    auto played = simulation_that_fits(job, request.cluster, !request.ignore_memory, stop);
-    if (auto* no = std::get_if<Infeasible>(&played)) {
+    auto simulated = simulation_that_fits(job, request.cluster, !request.ignore_memory, stop);
+    if (auto* no = std::get_if<Infeasible>(&simulated)) {
       baseline.why_not = std::move(no->reason);
       continue;
     }
-    Candidate candidate{job.plan, std::get<simulator::Simulation>(std::move(played))};
+    Candidate candidate{job.plan, std::get<simulator::Simulation>(std::move(simulated))};
     if (!baseline.runs || candidate.simulation.iteration_s < baseline.runs->simulation.iteration_s) {
       baseline.runs = std::move(candidate);
     }

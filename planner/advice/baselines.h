@@ -14,7 +14,7 @@ namespace trivium::planner {
 struct Baseline {
   std::string name;               ///< "naive layer split"
   std::string words;              ///< what it does
-  std::optional<Candidate> runs;  ///< played by segments
+  std::optional<Candidate> runs;  ///< simulated by segments
   std::string why_not;            ///< where it does not run: why
 };
 

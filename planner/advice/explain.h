@@ -10,7 +10,7 @@
 namespace trivium::planner {
 
 /// Where the time goes; what holds the plan back, with what the simulator says of changes that aim at it; the fullest
-/// stage; and which single change to make first. Plays all neighbours of the plan: seconds for a large one.
+/// stage; and which single change to make first. Simulates all neighbours of the plan: seconds for a large one.
 /// `simulation`: of `program` on `cluster`.
 std::vector<std::string> explain(const program::Program& program, const simulator::Simulation& simulation,
                                  const hardware::Cluster& cluster);

@@ -11,7 +11,7 @@ namespace trivium::planner {
 
 /// A plan's MFU beside the best that was measured on its devices.
 struct Plausibility {
-  double measured = 0;  ///< best measured MFU; of unlike devices the mean, weighted by peak
+  double measured = 0;  ///< best measured MFU; of different devices the mean, weighted by peak
   bool above = false;   ///< the plan promises more
   std::string words;    ///< a sentence or two
 };

@@ -23,7 +23,7 @@ struct Neighbour {
 /// refuses are left out.
 std::vector<Neighbour> neighbours(const program::Job& job);
 
-/// A neighbour played: its iteration (ps, segment granularity) or why it cannot run.
+/// A neighbour simulated: its iteration (ps, segment granularity) or why it cannot run.
 struct Tried {
   Neighbour neighbour;
   std::variant<std::int64_t, program::Infeasible> outcome;
@@ -31,7 +31,7 @@ struct Tried {
   std::int64_t iteration_ps() const { return std::get<0>(outcome); }
 };
 
-/// All neighbours played on all cores, in the order of `neighbours`. Nothing where `stop` asked to give it up.
+/// All neighbours simulated on all cores, in the order of `neighbours`. Nothing where `stop` asked to give it up.
 std::vector<Tried> try_neighbours(const program::Job& job, const hardware::Cluster& cluster,
                                   const std::stop_token& stop = {});
 

@@ -104,8 +104,8 @@ class Relaxer {
   std::optional<Candidate> simulated(const SearchRequest& request, const program::Plan& plan) const {
     program::Job job = request.job;
     job.plan = plan;
-    auto played = simulation_that_fits(job, request.cluster, !request.ignore_memory, effort_.stop);
-    auto* simulation = std::get_if<simulator::Simulation>(&played);
+    auto simulated = simulation_that_fits(job, request.cluster, !request.ignore_memory, effort_.stop);
+    auto* simulation = std::get_if<simulator::Simulation>(&simulated);
     if (simulation == nullptr) return std::nullopt;
     return Candidate{plan, std::move(*simulation)};
   }

@@ -11,7 +11,7 @@ namespace {
 
 constexpr double kReach = 8;     // deviations either way that are summed over
 constexpr double kStep = 0.005;  // of a deviation
-constexpr double kLeastTwin = 1e-6;
+constexpr double kLeastBetweenPlans = 1e-6;
 
 /// Of the standard normal distribution.
 double above(double z) { return std::erfc(z / std::numbers::sqrt2) / 2; }
@@ -41,9 +41,9 @@ std::vector<Trial> trials(const SearchResult& result, int count) {
     for (const Candidate& candidate : *candidates) all.push_back({candidate, 0});
   }
   if (all.empty()) return all;
-  const double twin = std::max(all.front().candidate.simulation.certainty.twin, kLeastTwin);
+  const double between_plans = std::max(all.front().candidate.simulation.certainty.between_plans, kLeastBetweenPlans);
   std::vector<double> means;
-  for (const Trial& trial : all) means.push_back(std::log(trial.candidate.simulation.iteration_s) / twin);
+  for (const Trial& trial : all) means.push_back(std::log(trial.candidate.simulation.iteration_s) / between_plans);
   const std::vector<double> least = least_probabilities(means);
   for (std::size_t i = 0; i < all.size(); ++i) all[i].fastest_probability = least[i];
   std::stable_sort(all.begin(), all.end(), [](const Trial& a, const Trial& b) {

@@ -14,7 +14,8 @@ struct Trial {
 };
 
 /// Of the best plans and those of other families, the `count` that are the likeliest to be the fastest, likeliest
-/// first. Errors of two plans on one machine are taken for independent beyond what they share (Certainty::twin).
+/// first. Errors of two plans on one machine are taken for independent beyond what they share
+/// (Certainty::between_plans).
 std::vector<Trial> trials(const SearchResult& result, int count);
 
 }  // namespace trivium::planner

@@ -19,12 +19,12 @@ struct WhyNot {
   std::vector<std::string> sentences;
   std::vector<program::Difference> differences;  ///< from the chosen plan to the other
   double iteration_s = 0;                        ///< of the other, simulated as by itself; 0: it does not run
-  double bound_s = 0;  ///< the bound on it that a search sees; 0: it does not run, or its replicas are unlike
+  double bound_s = 0;  ///< the bound on it that a search sees; 0: it does not run, or its replicas differ
 };
 
 /// The rule that refuses `favourite`, the memory it lacks and the nearest change that makes it fit, or how much slower
 /// than `chosen` it is, where, and whether a search would have had to simulate it. Both jobs run on `cluster`;
-/// `chosen` must fit it. base::Failure (kInterrupted) where `stop` asked to give it up while plans were played.
+/// `chosen` must fit it. base::Failure (kInterrupted) where `stop` asked to give it up while plans were simulated.
 WhyNot why_not(const program::Job& chosen, const program::Job& favourite, const hardware::Cluster& cluster,
                const std::stop_token& stop = {});
 

@@ -12,7 +12,7 @@ using program::Infeasible;
 namespace {
 
 constexpr const char* kSimulationRule = "simulation";
-constexpr std::int64_t kMostPlayed = 2048;  // micro-batches that are played by segments before all of them are
+constexpr std::int64_t kMostListScheduled = 2048;  // micro-batches that are list-scheduled before all of them are
 
 }  // namespace
 
@@ -52,7 +52,7 @@ std::optional<std::variant<simulator::Simulation, Infeasible>> in_rounds(const p
                                                                          const hardware::Cluster& cluster, bool memory,
                                                                          const std::stop_token& stop,
                                                                          simulator::TopologyCache* topologies) {
-  const auto rounds = simulator::rounds_to_play(job, cluster);
+  const auto rounds = simulator::rounds_to_simulate(job, cluster);
   if (!rounds) return std::nullopt;
   if (memory) {
     if (auto no = out_of_memory(job, cluster, *rounds)) return std::move(*no);
@@ -67,7 +67,7 @@ std::optional<std::variant<simulator::Simulation, Infeasible>> in_rounds(const p
 
 std::variant<std::int64_t, Infeasible> iteration(const program::Job& job, const hardware::Cluster& cluster, bool memory,
                                                  const std::stop_token& stop, simulator::TopologyCache* topologies) {
-  if (simulator::rounds_to_play(job, cluster)) {
+  if (simulator::rounds_to_simulate(job, cluster)) {
     auto counted = simulation_that_fits(job, cluster, memory, stop, topologies);
     if (stop.stop_requested()) return kStopped;
     if (auto* no = std::get_if<Infeasible>(&counted)) return std::move(*no);
@@ -84,18 +84,18 @@ std::variant<std::int64_t, Infeasible> iteration(const program::Job& job, const 
 
 std::variant<std::int64_t, Infeasible> quick_bound(const program::Job& job, const hardware::Cluster& cluster,
                                                    bool memory) {
-  if (const auto rounds = simulator::rounds_to_play(job, cluster)) {
+  if (const auto rounds = simulator::rounds_to_simulate(job, cluster)) {
     if (memory) {
       if (auto no = out_of_memory(job, cluster, *rounds)) return std::move(*no);
     }
-    if (const auto counted = simulator::play_makespan_in_rounds(job, cluster)) return *counted;
-    if (rounds->micro_batches > kMostPlayed) return 0;
+    if (const auto counted = simulator::list_schedule_makespan_in_rounds(job, cluster)) return *counted;
+    if (rounds->micro_batches > kMostListScheduled) return 0;
   }
   const auto prepared = simulator::prepare(job, cluster, {.fits = memory, .ordered = false});
   if (!prepared) return infeasible(prepared.error());
-  const auto played = simulator::list_schedule_makespan(prepared.value().costed());
-  if (!played) return Infeasible{kSimulationRule, played.error().message};
-  return played.value();
+  const auto simulated = simulator::list_schedule_makespan(prepared.value().costed());
+  if (!simulated) return Infeasible{kSimulationRule, simulated.error().message};
+  return simulated.value();
 }
 
 base::Result<simulator::Simulation> full_simulation(const program::Job& job, const hardware::Cluster& cluster,

@@ -64,12 +64,12 @@ struct StageRoom {
 struct Node {
   enum class Level : std::uint8_t { kSplit, kPlacement, kSchedule, kRecompute, kSharding };
   Level level = Level::kSplit;
-  bool close = false;                         ///< its bound is as close as it gets: what is next is to open or play it
-  bool played = false;                        ///< a plan whose bound is its play by segments: next it is simulated
-  std::int64_t bound_ps = 0;                  ///< no plan below is faster
-  std::array<std::int32_t, 5> path{};         ///< by level, its place among its siblings
-  std::int64_t plans = 1;                     ///< below it
-  std::shared_ptr<const Branch> branch;       ///< it is one of; none: of the splits
+  bool close = false;                    ///< its bound is as close as it gets: what is next is to open or simulate it
+  bool list_scheduled = false;           ///< a plan whose bound is its makespan by segments: next it is simulated
+  std::int64_t bound_ps = 0;             ///< no plan below is faster
+  std::array<std::int32_t, 5> path{};    ///< by level, its place among its siblings
+  std::int64_t plans = 1;                ///< below it
+  std::shared_ptr<const Branch> branch;  ///< it is one of; none: of the splits
   std::shared_ptr<const PassTimes> walked;    ///< close recompute choices
   std::shared_ptr<const program::Plan> plan;  ///< close plans, with their layers
 
@@ -85,7 +85,8 @@ struct Expansion {
   std::vector<Rejection> refused;
 };
 
-/// Opens nodes. Bounds hold for plans as they are ranked, played by segments. Thread-safe; the request must outlive it.
+/// Opens nodes. Bounds hold for plans as they are ranked, simulated. Thread-safe; the request must outlive
+/// it.
 ///
 /// Bounds, from the top: m micro-batches times ceil(layers / stages) layers, in the layout, with nothing recomputed;
 /// the closed form of the schedule (simulator::pass_ends); the passes walked in their order; behind them the

@@ -27,8 +27,8 @@ constexpr std::array<TrainerVersion, 7> kTrainers{{
     {Trainer::kFsdp2, "fsdp2", "PyTorch", "2.9", "2025-10-15"},
 }};
 
-// No trainer has micro-batches of unlike sizes: the largest that all replicas can hold, that shares out the batch and
-// that the schedule takes.
+// No trainer has micro-batches of different sizes: the largest that all replicas can hold, that shares out the batch
+// and that the schedule takes.
 program::Job with_one_size(const program::Job& given) {
   program::Job job = given;
   const std::vector<int>& sizes = given.plan.replica_micro_batch;

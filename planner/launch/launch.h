@@ -45,7 +45,7 @@ struct Launch {
 
 /// The file that launches the job there, on as many of the cluster's nodes as it has ranks. Precondition: the counts of
 /// the plan are 1 or more, and its micro-batches share out the batch. Errors: Failure(kNoPlan) where they do so with
-/// unlike sizes alone (replica_micro_batch), which no trainer has.
+/// different sizes alone (replica_micro_batch), which no trainer has.
 Launch export_plan(const program::Job& job, const hardware::Cluster& cluster, Trainer trainer);
 
 /// Loss::becomes of a list that is not written: equal layers, one choice for all stages.

@@ -71,7 +71,7 @@ SearchResult search_with_idle_nodes(const SearchRequest& request, int threads, c
   const auto start = std::chrono::steady_clock::now();
   SearchRequest all = request;
   if (!all.costs) all.costs = std::make_shared<simulator::SharedCosts>();
-  const bool open = request.cluster.homogeneous() && request.ranks == 0 && !request.played_as;
+  const bool open = request.cluster.homogeneous() && request.ranks == 0 && !request.simulated_as;
   if (!open) return search_as_given(all, threads, stop, progress);
   const int nodes = request.cluster.nodes(), devices = request.cluster.groups.front().node.devices;
   const auto search_on = [&](int count, const SearchResult* known) {

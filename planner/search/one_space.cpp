@@ -32,15 +32,15 @@ using base::kSecondsPerPs;
 using program::Infeasible;
 using program::Plan;
 
-/// Plans simulated, plans played by segments and nodes opened between two looks at the k-th best. Independent of the
-/// thread count, so that what is bounded away is too.
+/// Plans simulated, plans list-scheduled by segments and nodes opened between two looks at the k-th best. Independent
+/// of the thread count, so that what is bounded away is too.
 constexpr std::size_t kSimulated = 2;
-constexpr std::size_t kPlayed = 8;
+constexpr std::size_t kListScheduled = 8;
 constexpr std::size_t kOpened = 256;
 constexpr std::size_t kOthersAnyway = 2;
 constexpr std::int64_t kWorkWhenStopped = 6'000;  // layers times micro-batches: less than half a second
 
-/// A plan that was played.
+/// A plan that was simulated.
 struct Entry {
   Plan plan;
   std::int64_t iteration_ps = 0;
@@ -55,8 +55,8 @@ struct Later {
   bool operator()(const Node& a, const Node& b) const { return b < a; }
 };
 
-/// Best first: the node with the lowest bound is looked at next, opened or, where it is a plan, played. As soon as the
-/// lowest bound left is above the k-th best iteration, so are all others.
+/// Best first: the node with the lowest bound is looked at next, opened or, where it is a plan, scheduled or simulated.
+/// As soon as the lowest bound left is above the k-th best iteration, so are all others.
 class Searcher {
  public:
   Searcher(const SearchRequest& request, int threads, std::stop_token stop, const Progress& progress)
@@ -69,7 +69,7 @@ class Searcher {
   SearchResult run() {
     const auto start = std::chrono::steady_clock::now();
     std::future<std::int64_t> forbidden;
-    const bool part = request_.played_as.has_value();  // of a larger search, which says what became of all
+    const bool part = request_.simulated_as.has_value();  // of a larger search, which says what became of all
     if (!part) forbidden = std::async(std::launch::async, [&] { return count_forbidden(request_); });
     plant();
     result_.proved = settle();
@@ -100,7 +100,7 @@ class Searcher {
  private:
   // Whole splits to look at, unless memory says of all that none fits.
   void plant() {
-    const auto lacks = request_.played_as ? std::nullopt : lacks_memory(request_);
+    const auto lacks = request_.simulated_as ? std::nullopt : lacks_memory(request_);
     for (Node& root : tree_.roots()) {
       result_.plans_in_space += root.plans;
       if (lacks) {
@@ -111,24 +111,24 @@ class Searcher {
     }
   }
 
-  // As it is played.
+  // As it is simulated.
   program::Job job_of(const Plan& plan) const {
     program::Job job = request_.job;
     job.plan = plan;
-    if (!request_.played_as) return job;
-    job.training.global_batch = request_.played_as->global_batch;
-    job.plan.replica_micro_batch = request_.played_as->replica_micro_batch;
+    if (!request_.simulated_as) return job;
+    job.training.global_batch = request_.simulated_as->global_batch;
+    job.plan.replica_micro_batch = request_.simulated_as->replica_micro_batch;
     job.plan = program::normalised(std::move(job.plan));
     return job;
   }
 
   const hardware::Cluster& cluster() const {
-    return request_.played_as ? request_.played_as->cluster : request_.cluster;
+    return request_.simulated_as ? request_.simulated_as->cluster : request_.cluster;
   }
 
   void report() {
     if (progress_) progress_(rejections_.plans() + result_.plans_simulated, result_.plans_in_space, best_s());
-    if (!request_.on_ranking || request_.played_as || ranking_.empty()) return;  // a part's plans are no answers
+    if (!request_.on_ranking || request_.simulated_as || ranking_.empty()) return;  // a part's plans are no answers
     const std::int64_t sum = std::accumulate(ranking_.begin(), ranking_.end(), std::int64_t{0},
                                              [](std::int64_t s, const Entry& e) { return s + e.iteration_ps; });
     if (std::exchange(told_, {ranking_.size(), sum}) == std::pair(ranking_.size(), sum)) return;
@@ -141,7 +141,7 @@ class Searcher {
 
   // What is open begins with the lowest bound of all that is left; a plan that is known may lie below it.
   void tell_bound() {
-    if (!request_.on_bound || request_.played_as) return;
+    if (!request_.on_bound || request_.simulated_as) return;
     std::int64_t bound_ps = open_.top().bound_ps;
     if (!ranking_.empty()) bound_ps = std::min(bound_ps, ranking_.front().iteration_ps);
     if (bound_ps <= std::exchange(told_bound_ps_, std::max(told_bound_ps_, bound_ps))) return;
@@ -153,11 +153,12 @@ class Searcher {
   }
 
   /// What is next to be done with a node: each makes its bound closer, and takes longer than the one before.
-  enum class Next { kOpen, kPlay, kSimulate };
+  enum class Next { kOpen, kListSchedule, kSimulate };
   static Next next_of(const Node& node) {
     if (!node.is_plan()) return Next::kOpen;
-    // With second halves of backwards that wait, the order that plays by segments find may be the slower one.
-    return node.played || program::traits_of(node.plan->schedule).splits_backward ? Next::kSimulate : Next::kPlay;
+    // With second halves of backwards that wait, the order of a list schedule by segments may be the slower one.
+    return node.list_scheduled || program::traits_of(node.plan->schedule).splits_backward ? Next::kSimulate
+                                                                                          : Next::kListSchedule;
   }
 
   bool settle() {
@@ -167,7 +168,9 @@ class Searcher {
       const Next what = next_of(open_.top());
       const std::vector<Node> nodes = next(what);
       if (nodes.empty()) continue;
-      const bool all = what == Next::kOpen ? open(nodes) : what == Next::kPlay ? play(nodes) : simulate(nodes);
+      const bool all = what == Next::kOpen           ? open(nodes)
+                       : what == Next::kListSchedule ? list_schedule(nodes)
+                                                     : simulate(nodes);
       if (!all) return false;
     }
     return false;
@@ -175,7 +178,7 @@ class Searcher {
 
   // The most promising nodes with which the same is to be done, none of them bounded above the limit.
   std::vector<Node> next(Next what) {
-    const std::size_t most = what == Next::kOpen ? kOpened : what == Next::kPlay ? kPlayed : kSimulated;
+    const std::size_t most = what == Next::kOpen ? kOpened : what == Next::kListSchedule ? kListScheduled : kSimulated;
     const std::int64_t limit_ps = limit();
     std::vector<Node> nodes;
     while (!open_.empty() && open_.top().bound_ps <= limit_ps && next_of(open_.top()) == what && nodes.size() < most) {
@@ -212,13 +215,13 @@ class Searcher {
     return all;
   }
 
-  // By segments: many plans that are too slow show it at a tenth of the price of simulating them.
-  bool play(const std::vector<Node>& nodes) {
+  // List-scheduled by segments: many plans that are too slow show it at a tenth of the price of simulating them.
+  bool list_schedule(const std::vector<Node>& nodes) {
     return work_out(
         nodes, [&](const Node& node) { return quick_bound(job_of(*node.plan), cluster(), !request_.ignore_memory); },
         [&](const Node& node, std::int64_t ps) {
           Node closer = node;
-          closer.played = true;
+          closer.list_scheduled = true;
           closer.bound_ps = std::max(node.bound_ps, ps);
           open_.push(std::move(closer));
         });

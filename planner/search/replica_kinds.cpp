@@ -374,7 +374,8 @@ class KindSearch {
           const Mix& mix = *mixes[i];
           const Plan& split = splits_[mix.split];
           SearchRequest one = alike(split, mix.slowest, mix.sizes[mix.slowest], mix.micro_batches);
-          one.played_as = PlayedAs{request_.cluster, request_.job.training.global_batch, spread(split, mix.sizes)};
+          one.simulated_as =
+              SimulatedAs{request_.cluster, request_.job.training.global_batch, spread(split, mix.sizes)};
           one.costs = costs_[mix.slowest];
           one.limit_ps = limit_ps;
           found[i] = search_as_given(one, 1, stop_, {});
@@ -427,7 +428,7 @@ class KindSearch {
   std::optional<std::string> refused_;  // why the first split that a rule refuses is refused
   std::map<std::pair<std::string, std::string>, std::size_t> rejected_;  // family and rule -> place
   std::map<std::tuple<int, int, int, int, int>, std::vector<LayerTimes>> layers_;
-  std::int64_t left_ps_ = kNever;  // no plan that was not played is faster
+  std::int64_t left_ps_ = kNever;  // no plan that was not simulated is faster
   SearchResult result_;
 };
 

@@ -16,8 +16,8 @@ namespace trivium::planner {
 ///
 /// Bound: with every replica as those of one kind are, on nodes of that kind alone, a plan takes the same passes, and
 /// its reductions wait for nobody who is slower. So it is no slower there, for any of the kinds: the space of each
-/// combination of sizes is searched on the kind that is the slowest by its layers, and what that search would play is
-/// played as it is.
+/// combination of sizes is searched on the kind that is the slowest by its layers, and what that search would simulate
+/// is simulated as it is.
 ///
 /// Plans slower than request.limit_ps are not looked for. Where the whole space is refused, `rejected` has one entry
 /// that says why. Preconditions: several groups of nodes, request.ranks is 0.

@@ -47,8 +47,9 @@ class Holder {
     if (field == "attention" && !simulator::has_fused_attention(plan_, request_.cluster)) {
       return "devices or stack have no fused kernels";
     }
-    const bool unlike = !request_.cluster.homogeneous();
-    if (unlike && (field == "placement" || field == "stage_recompute")) return "not searched on heterogeneous nodes";
+    const bool heterogeneous = !request_.cluster.homogeneous();
+    if (heterogeneous && (field == "placement" || field == "stage_recompute"))
+      return "not searched on heterogeneous nodes";
     return "";
   }
 
@@ -56,11 +57,11 @@ class Holder {
   static bool is_one_value(const std::string& field) { return field != "recompute" && field != "zero_stage"; }
 
   bool means_something(const std::string& field) const {
-    const bool unlike = !request_.cluster.homogeneous();
+    const bool heterogeneous = !request_.cluster.homogeneous();
     if (field == "expert" || field == "overlap.expert") return request_.job.model.experts.has_value();
     if (field == "expert_tensor")
       return request_.job.model.experts && (plan_.tensor > 1 || !request_.fixed.contains("tensor"));
-    if (field == "stage_nodes" || field == "replica_micro_batch") return unlike;
+    if (field == "stage_nodes" || field == "replica_micro_batch") return heterogeneous;
     if (field == "context_method") return plan_.context > 1;
     if (field == "top_k_share") return plan_.compression == program::Compression::kTopK;
     return true;

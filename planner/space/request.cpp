@@ -22,7 +22,7 @@ SearchRequest for_trainer(SearchRequest request, const TrainerSpace& trainer) {
     throw base::Failure(base::ErrorKind::kUsage, fmt::format("--for {}: {} {}: {}", trainer.trainer, rule.field,
                                                              program::text_of(plan, rule.field), rule.says));
   }
-  request.fixed.insert("replica_micro_batch");  // as it is: no trainer has unlike sizes
+  request.fixed.insert("replica_micro_batch");  // as it is: no trainer has different sizes
   request.trainer = &trainer;
   return request;
 }

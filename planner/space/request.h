@@ -25,8 +25,8 @@ namespace trivium::planner {
 /// Layers times micro-batches that are simulated for SearchRequest::others; two plans are shown in any case.
 constexpr std::int64_t kWorkOnOthers = 60'000;
 
-/// What stands for a request's plans where they are played: the replicas' micro-batches and the nodes they are on.
-struct PlayedAs {
+/// What stands for a request's plans where they are simulated: the replicas' micro-batches and the nodes they are on.
+struct SimulatedAs {
   hardware::Cluster cluster;
   std::int64_t global_batch = 0;
   std::vector<int> replica_micro_batch;
@@ -50,9 +50,9 @@ struct SearchRequest {
   /// Plans of other families shown beside the best: of each the one that looked fastest, simulated. They prove nothing.
   /// Fewer are shown where simulating them takes long (kWorkOnOthers).
   int others = 0;
-  /// Plans are bounded as they are, and played, answered and named as this says, where none may be faster or need less.
-  /// `plans_forbidden` then stays 0.
-  std::optional<PlayedAs> played_as;
+  /// Plans are bounded as they are, and simulated, answered and named as this says, where none may be faster or need
+  /// less. `plans_forbidden` then stays 0.
+  std::optional<SimulatedAs> simulated_as;
   /// Where searches leave costs for each other: of the same model, training and kind of nodes. None: for itself.
   std::shared_ptr<simulator::SharedCosts> costs{};
   std::int64_t limit_ps = std::numeric_limits<std::int64_t>::max();  ///< slower plans are not looked for
@@ -60,7 +60,7 @@ struct SearchRequest {
   /// fastest first. Of a search over several spaces each calls for itself.
   std::function<void(const std::vector<std::pair<program::Plan, double>>&)> on_ranking{};
   /// Called from the searching thread whenever it rises: no plan of the space on all nodes, or on as many as are looked
-  /// at first, takes less (s). Searches over several spaces, of unlike nodes, do not tell it.
+  /// at first, takes less (s). Searches over several spaces, of different nodes, do not tell it.
   std::function<void(double)> on_bound{};
 };
 
@@ -70,8 +70,9 @@ SearchRequest for_trainer(SearchRequest request, const TrainerSpace& trainer);
 
 /// The request with lists as searches take them. Those of its plan that are not fixed by name are open, whatever the
 /// plan holds there. Micro-batches by replica: with `replica_micro_batch` fixed, `data` is, too;
-/// equal sizes are a fixed `micro_batch`. Fixed and empty, it leaves unlike sizes out. Errors: Failure(kUsage) where
-/// `data` is fixed to another number, and where unlike sizes cannot be searched for: on like nodes, or on part of them.
+/// equal sizes are a fixed `micro_batch`. Fixed and empty, it leaves different sizes out. Errors: Failure(kUsage) where
+/// `data` is fixed to another number, and where different sizes cannot be searched for: on like nodes, or on part of
+/// them.
 SearchRequest with_lists_settled(SearchRequest request);
 
 /// Devices may be filled so far that a plan fits with the probability asked for (0 < probability < 1), by what memory

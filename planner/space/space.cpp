@@ -63,7 +63,7 @@ Space::Space(const SearchRequest& request) : request_(request), given_(request.j
   add_all_splits();
 }
 
-// Layers by chunk and what replicas of unlike sizes take are settled later, by others.
+// Layers by chunk and what replicas of different sizes take are settled later, by others.
 void Space::add_rules(const TrainerSpace& trainer) {
   for (const TrainerRule& rule : trainer.rules) {
     if (!is_balanced_later(rule.field)) bounds_[static_cast<std::size_t>(searched(rule.field).level)].add(rule);
@@ -77,7 +77,7 @@ std::vector<std::string> Space::placements(const Plan& split) const {
 
 // Whether plans that seat their ranks alike take the same time.
 bool Space::seats_decide() const {
-  return request_.cluster.homogeneous() && request_.cluster.links.empty() && !request_.played_as;
+  return request_.cluster.homogeneous() && request_.cluster.links.empty() && !request_.simulated_as;
 }
 
 std::vector<Attention> Space::attentions(const Plan& split) const {

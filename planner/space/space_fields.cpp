@@ -20,7 +20,7 @@ class Values {
   void enter(const Plan& plan, Level level) {
     for (const SearchedField& field : searched_fields()) {
       const bool opened_here = field.level == level && field.never == nullptr;
-      // Splits have one size for all replicas; planner/search/replica_kinds opens unlike ones.
+      // Splits have one size for all replicas; planner/search/replica_kinds opens different ones.
       if (!opened_here || std::string_view(field.name) == "replica_micro_batch") continue;
       std::string value = text_of(plan, field.name);
       if (seen_[field.name].insert(value).second) values_[field.name].push_back(std::move(value));

@@ -204,7 +204,7 @@ struct Issue {
 };
 
 /// What all ranks of one pipeline stage do; their peers are the same coordinates elsewhere. Where replicas have
-/// micro-batches of unlike sizes, what those of one size do: all do the same tasks, on more or fewer samples.
+/// micro-batches of different sizes, what those of one size do: all do the same tasks, on more or fewer samples.
 struct Role {
   int stage = 0;
   int replica_kind = 0;   ///< 0 unless micro-batches differ: place of its size among micro_batch_sizes(plan)

@@ -9,7 +9,7 @@
 namespace trivium::program {
 
 /// One op (or, where `op` is -1, one whole segment) of a task. The key is (step, rank, task, op); a predicted event and
-/// its measured twin share it. Times are integer picoseconds from the start of the step.
+/// its measured counterpart share it. Times are integer picoseconds from the start of the step.
 struct Event {
   std::int32_t step = 0;
   std::int32_t rank = 0;

@@ -133,11 +133,11 @@ class TemplateMaker {
     for (Parameter& p : kind_.parameters) name_parameter(p);
     if (shape_.keeps_casts) place_casts();
     if (key_.embedding && key_.head && job_.model.tied_embeddings && stack_.separate_tied_gradients) {
-      Parameter twin = kind_.parameters[job_.model.positions == models::Positions::kLearned ? 1 : 0];
-      twin.name = "wte.weight as head";
+      Parameter as_head = kind_.parameters[job_.model.positions == models::Positions::kLearned ? 1 : 0];
+      as_head.name = "wte.weight as head";
       const int gradient = builder_.place("gradient of wte.weight as head", Space::kGradient, shape_.gradient,
-                                          twin.local_rows * twin.local_columns);
-      parameters_.add(twin, kNoBuffer, gradient);
+                                          as_head.local_rows * as_head.local_columns);
+      parameters_.add(as_head, kNoBuffer, gradient);
       kind_.tied_head_gradient = gradient;
     }
   }

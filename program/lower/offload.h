@@ -12,7 +12,8 @@
 namespace trivium::program {
 
 /// Two slots of Space::kStaging that the layers of a chunk use in turn: while one layer computes, another is copied.
-/// Layers of unlike layouts (with experts, without) keep unlike buffers: a slot has room for each of those that use it.
+/// Layers of different layouts (with experts, without) keep different buffers: a slot has room for each of those that
+/// use it.
 class LayerSlots {
  public:
   /// Places the next buffer of a layer in its slot. Layers of a layout (ChunkShape::layout) place the same buffers in

@@ -25,7 +25,7 @@ struct Overlap {
   bool parameter_gather = false;    ///< gathers beside the next forward
   bool pipeline = true;             ///< transfers beside compute
   bool tensor = false;              ///< tensor collectives beside weight-gradient GEMMs
-  /// Rows that go to the experts and back beside the other pass: a stage runs a forward and a backward of unlike
+  /// Rows that go to the experts and back beside the other pass: a stage runs a forward and a backward of different
   /// micro-batches as a pair, whose parts between the exchanges take turns.
   bool expert = false;
 };
@@ -90,8 +90,8 @@ std::string_view name_of(ContextMethod value);  ///< "ring" "all_to_all"
 std::string_view name_of(ScatterGather value);  ///< "stack" "on" "off"
 
 /// One line that names the split: "TP8 PP16x2 DP8 SP ZeRO-1 mb1 1f1b recompute=full"; stages that are told their layers
-/// or nodes add " layers=6x8,3x8 nodes=0x8,1x8" (eight stages of six, eight of three); replicas of unlike micro-batches
-/// are "mb4x2,1x2".
+/// or nodes add " layers=6x8,3x8 nodes=0x8,1x8" (eight stages of six, eight of three); replicas of different
+/// micro-batches are "mb4x2,1x2".
 std::string summary(const Plan& plan);
 
 /// Whether the tensor ranks hold experts of their own, whole, instead of a part of each.

@@ -20,9 +20,9 @@ bool is_member(const Program& program, Group group, int stage) {
 
 /// Roles whose ranks meet in the same collectives of a group have the same: its stage, and its kind of replicas, or -1
 /// where all meet.
-using Meeting = std::tuple<Group, int, int>;
+using Rendezvous = std::tuple<Group, int, int>;
 
-Meeting meeting_of(const Role& role, Group group) {
+Rendezvous rendezvous_of(const Role& role, Group group) {
   return {group, joins_stages(group) ? -1 : role.stage, joins_replicas(group) ? -1 : role.replica_kind};
 }
 
@@ -123,7 +123,7 @@ class Graph {
 
 void merge_rendezvous(const Program& program, Graph& graph) {
   std::map<int, int> transfers;
-  std::map<std::pair<Meeting, int>, int> joint;  // and how many came before -> node
+  std::map<std::pair<Rendezvous, int>, int> joint;  // and how many came before -> node
   for (const Role& role : program.roles) {
     std::map<Group, int> counts;
     for (std::size_t t = 0; t < role.tasks.size(); ++t) {
@@ -140,7 +140,7 @@ void merge_rendezvous(const Program& program, Graph& graph) {
           const Op& op = body.ops[static_cast<std::size_t>(i)];
           if (!is_communication(op.kind) || !joins_roles(program, op.group)) continue;
           const int n = graph.node(role, id, static_cast<int>(segment));
-          const auto [at, fresh] = joint.try_emplace({meeting_of(role, op.group), counts[op.group]++}, n);
+          const auto [at, fresh] = joint.try_emplace({rendezvous_of(role, op.group), counts[op.group]++}, n);
           if (!fresh && graph.find(n) == n) graph.merge(at->second, n);
         }
       }
@@ -259,7 +259,7 @@ void check_joint_collectives(const Program& program, std::vector<std::string>& p
     std::vector<std::pair<OpKind, std::int64_t>> collectives;
   };
   constexpr int kGroups = static_cast<int>(Group::kWorld) + 1;
-  std::map<Meeting, Expected> expected;
+  std::map<Rendezvous, Expected> expected;
   for (int g = 0; g < kGroups; ++g) {
     const auto group = static_cast<Group>(g);
     if (!joins_roles(program, group)) continue;
@@ -271,7 +271,7 @@ void check_joint_collectives(const Program& program, std::vector<std::string>& p
           if (is_communication(op.kind) && op.group == group) found.emplace_back(op.kind, op.elements);
         }
       }
-      Expected& other = expected[meeting_of(role, group)];
+      Expected& other = expected[rendezvous_of(role, group)];
       if (other.from == nullptr) {
         other = {&role, std::move(found)};
       } else if (found != other.collectives) {

@@ -1,6 +1,6 @@
-// Kernels on 16-bit operands: their fp32 twins between a widening and a rounding. Products of 16-bit numbers are exact
-// in fp32 and sums inside a kernel are fp32, as in tensor cores up to the order of the sums (Micikevicius et
-// al. 2018, arXiv 1710.03740; Kalamkar et al. 2019, arXiv 1905.12322).
+// Kernels on 16-bit operands: their fp32 counterparts between a widening and a rounding. Products of 16-bit numbers are
+// exact in fp32 and sums inside a kernel are fp32, as in tensor cores up to the order of the sums (Micikevicius et al.
+// 2018, arXiv 1710.03740; Kalamkar et al. 2019, arXiv 1905.12322).
 #include <algorithm>
 #include <array>
 #include <cstdlib>

@@ -117,7 +117,7 @@ RankExecutor::RankExecutor(const program::Program& program, Communicator& commun
 RankExecutor::Outcome RankExecutor::step(const StepValues& values, std::vector<program::Event>* events) {
   events_ = events;
   begin(values);
-  play();
+  execute();
   std::array<double, kScalars> scalars{};
   backend_.download(scalars.data(), arenas_.space(Space::kScalar), sizeof scalars);
   tell_events();
@@ -130,7 +130,7 @@ double RankExecutor::evaluate(const data::Corpus& corpus, std::int64_t first_sam
   events_ = nullptr;
   reading_ = &corpus, samples_ = &order, first_sample_ = first_sample, forward_only_ = true;
   begin(values);
-  play();
+  execute();
   reading_ = &corpus_, samples_ = &sampler_, first_sample_ = own_first, forward_only_ = false;
   std::array<double, kScalars> scalars{};
   backend_.download(scalars.data(), arenas_.space(Space::kScalar), sizeof scalars);
@@ -155,7 +155,7 @@ void RankExecutor::begin(const StepValues& values) {
   backend_.start_clock(start_ns);
 }
 
-void RankExecutor::play() {
+void RankExecutor::execute() {
   std::fill(segments_done_.begin(), segments_done_.end(), 0);
   next_ahead_ = 0;
   for (const program::Issue& issue : role_.order) {

@@ -71,7 +71,7 @@ class RankExecutor {
   /// Every lane of the program on which ranks exchange data, with this one's peers there.
   std::vector<Communicator::LanePeers> lanes_of_transfers() const;
   void begin(const StepValues& values);
-  void play();
+  void execute();
   double sum_over_ranks(double loss);
   bool is_forward(const program::Task& task) const;
   void keep_apart(const program::Task& task, int segment);

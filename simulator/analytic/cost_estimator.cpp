@@ -340,7 +340,7 @@ void CostEstimator::add_bus(ScheduleCosts& schedule_costs, const ChunkKey& key, 
   }
 }
 
-// Host and device times of a norm's kernels combine over all of them, so the sum over layers with unlike parameters
+// Host and device times of a norm's kernels combine over all of them, so the sum over layers with different parameters
 // says too much.
 std::int64_t CostEstimator::norm(const Counts& layers, const KindCosts& middle) const {
   std::int64_t dense = 0, mixtures = 0;

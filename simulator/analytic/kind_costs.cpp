@@ -98,7 +98,7 @@ class KindReader {
     return costed_.asynchronous_lanes || op.group == program::Group::kPipeline ? op.lane : Lane::kCompute;
   }
 
-  // What mixes lanes is played as a step of the compute lane, beside the reductions of the data lane.
+  // What mixes lanes is simulated as a step of the compute lane, beside the reductions of the data lane.
   bool on_one_lane(int index) const {
     if (index < 0) return true;
     const auto& ops = body(index).ops;

@@ -25,10 +25,10 @@ struct PartTimes {
   }
 };
 
-/// Of one kind on one stage (ps). Passes count what segments take of the compute lane, played by segments (where passes
-/// run in pairs without the exchanges with the experts, which are segments of their own); the
-/// optimizer counts the compute lane, `reduce` and `gather` the data lane; with lanes merged everything but transfers
-/// is on the compute lane.
+/// Of one kind on one stage (ps). Passes count what segments take of the compute lane, simulated by segments (where
+/// passes run in pairs without the exchanges with the experts, which are segments of their own); the optimizer counts
+/// the compute lane, `reduce` and `gather` the data lane; with lanes merged everything but transfers is on the compute
+/// lane.
 struct KindCosts {
   PartTimes forward, backward, optimizer, reduce, gather;
   PartTimes replicas;  ///< sums over shard groups

@@ -75,7 +75,7 @@ struct PassEnds {
   std::vector<std::int64_t> stages, last_backward;
 };
 
-/// No passes that the engine plays by segments end before (ps). The largest of:
+/// No passes that the engine simulates by segments end before (ps). The largest of:
 /// - a busy stage s: forwards of the first chunks before it, its own micro-batches, backwards of the chunks before it:
 ///   sum_{j<s} (f_j + t_j) + m sum_v (f_s + b_s) + sum_{j<s} (b_j + t_j). For equal stages this is the bubble (p-1)/m;
 /// - a full pipe (one chunk a stage, whole backwards, a steady state): stage s has at most its warm-up and one more

@@ -124,7 +124,7 @@ Certainty certainty_of(const program::Job& job, const hardware::Cluster& cluster
   certainty.runs = time.runs;
   certainty.sources = time.sources;
   certainty.words = words_of(likeness_of(job, cluster, predicted.mfu), time);
-  certainty.twin = errors.time.parts().twin;
+  certainty.between_plans = errors.time.parts().between_plans;
   return certainty;
 }
 
@@ -136,7 +136,8 @@ double usable_memory(const program::Job& job, const hardware::Cluster& cluster, 
 }
 
 double beats_probability(double first_s, double second_s, const Certainty& first) {
-  return cumulative(std::log(second_s / first_s) / std::max(first.twin * std::numbers::sqrt2, kLeastDeviation));
+  return cumulative(std::log(second_s / first_s) /
+                    std::max(first.between_plans * std::numbers::sqrt2, kLeastDeviation));
 }
 
 }  // namespace trivium::simulator

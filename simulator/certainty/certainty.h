@@ -33,11 +33,11 @@ struct Certainty {
   bool compared = false;          ///< runs of this device family, stack and kind of plan were measured
   int runs = 0;                   ///< how many
   std::vector<std::string> sources;
-  std::string words;  ///< where it comes from: "as 66 measured runs of stack fsdp on a100 …"
-  double twin = 0;    ///< standard deviation of log(measured / predicted) that two plans here do not share
+  std::string words;         ///< where it comes from: "as 66 measured runs of stack fsdp on a100 …"
+  double between_plans = 0;  ///< standard deviation of log(measured / predicted) that two plans here do not share
 };
 
-/// What is alike in runs of the job there. `mfu`: as predicted. Of unlike nodes, that with the most devices.
+/// What is alike in runs of the job there. `mfu`: as predicted. Of a heterogeneous cluster, that with the most devices.
 Likeness likeness_of(const program::Job& job, const hardware::Cluster& cluster, double mfu);
 
 /// Memory on cores is exact: the runtime takes what the Program says, before the first step.

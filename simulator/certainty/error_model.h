@@ -41,7 +41,7 @@ struct Reach {
 struct ErrorParts {
   double device = 0, stack = 0, kind = 0, machine = 0;
   std::array<double, kEases> run{};  ///< of a run's own
-  double twin = 0;                   ///< of `run`, what two plans of one model, batch and machine do not share
+  double between_plans = 0;          ///< of `run`, what two plans of one model, batch and machine do not share
   Reach known, unknown;              ///< of runs whose machine and stack were measured, and of others
 };
 

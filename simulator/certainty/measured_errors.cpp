@@ -27,7 +27,7 @@ nlohmann::json model_json(const ErrorModel& model) {
                    {"stack", rounded(p.stack)},
                    {"kind", rounded(p.kind)},
                    {"machine", rounded(p.machine)},
-                   {"twin", rounded(p.twin)},
+                   {"between_plans", rounded(p.between_plans)},
                    {"known_reach", {rounded(p.known.low), rounded(p.known.high)}},
                    {"unknown_reach", {rounded(p.unknown.low), rounded(p.unknown.high)}}};
   for (const double run : p.run) json["parts"]["run"].push_back(rounded(run));
@@ -60,7 +60,7 @@ ErrorParts parts_of(const base::JsonReader& json) {
   parts.stack = deviation("stack");
   parts.kind = deviation("kind");
   parts.machine = deviation("machine");
-  parts.twin = deviation("twin");
+  parts.between_plans = deviation(json.has("between_plans") ? "between_plans" : "twin");
   const auto reach = [&](const char* key) {
     const auto ends = json.at(key).elements();
     if (ends.size() != 2) json.at(key).fail("must have two numbers: how far down and up");

@@ -1,4 +1,5 @@
-// A job played for as many of its micro-batches as it takes to see that they repeat themselves; the others are counted.
+// A job simulated for as many of its micro-batches as it takes to see that they repeat themselves; the others are
+// counted.
 #include "simulator/iteration/in_rounds.h"
 
 #include <algorithm>
@@ -14,10 +15,10 @@ namespace {
 
 constexpr std::int64_t kLonger = 4;
 
-/// A play of a few micro-batches, and how it repeats itself.
-struct FewPlayed {
+/// A simulation of a few micro-batches, and how it repeats itself.
+struct FewSimulated {
   std::unique_ptr<program::Program> program;
-  SimulationTrace played;
+  SimulationTrace simulated;
   std::int64_t period = 0;  ///< micro-batches; 0: none was found
   std::int64_t period_ps = 0;
 };
@@ -46,7 +47,7 @@ class Periods {
     for (const Period& p : left_) periods.push_back(p.micro_batches);
     return periods;
   }
-  void note_in(FewPlayed& few) const {
+  void note_in(FewSimulated& few) const {
     if (none()) return;
     few.period = left_.front().micro_batches;
     few.period_ps = left_.front().ps.value_or(0);
@@ -61,7 +62,7 @@ class Periods {
   std::vector<Period> left_;
 };
 
-/// What is played of few micro-batches.
+/// What is simulated of few micro-batches.
 enum class Until {
   kReady,    ///< by segments, each communication with its links to itself, in the order of readiness
   kReplayed  ///< and then as simulate() does it
@@ -75,34 +76,34 @@ class InRounds {
 
   /// SimulationTrace as all of them would be, and the Program of few. Without a period where they do not repeat
   /// themselves, also later on: what runs ahead may take long to be as far ahead as it can be.
-  base::Result<FewPlayed> play() {
-    base::Result<FewPlayed> found = FewPlayed{};
+  base::Result<FewSimulated> few() {
+    base::Result<FewSimulated> found = FewSimulated{};
     for (std::int64_t some = rounds_.enough(); found && found.value().period == 0; some *= kLonger) {
       if (rounds_.micro_batches < kWorthwhile * some) break;
-      found = play(some);
+      found = few_of(some);
     }
     return found;
   }
 
  private:
-  base::Result<FewPlayed> play(std::int64_t count) {
+  base::Result<FewSimulated> few_of(std::int64_t count) {
     const std::int64_t unit = rounds_.unit, all = rounds_.micro_batches;
     count += (all - count) % unit;
-    auto few = play_few(count, {unit, 2 * unit, 3 * unit, kMostUnits * unit});
+    auto few = simulate_few(count, {unit, 2 * unit, 3 * unit, kMostUnits * unit});
     if (!few || few.value().period == 0) return few;
     const std::int64_t period = few.value().period;
     if (const std::int64_t left = (all - count) % period; left > 0) {
       count += left;
-      few = play_few(count, {period});
+      few = simulate_few(count, {period});
       if (!few || few.value().period == 0) return few;
     }
-    const auto fewer = play_few(count - period, {});
+    const auto fewer = simulate_few(count - period, {});
     if (!fewer) return fewer.error();
-    return lengthened(std::move(few).value(), fewer.value().played, (all - count) / period);
+    return lengthened(std::move(few).value(), fewer.value().simulated, (all - count) / period);
   }
 
-  base::Result<FewPlayed> play_few(std::int64_t micro_batches, const std::vector<std::int64_t>& periods) {
-    FewPlayed few;
+  base::Result<FewSimulated> simulate_few(std::int64_t micro_batches, const std::vector<std::int64_t>& periods) {
+    FewSimulated few;
     auto lowered = program::lower(with_micro_batches(job_, micro_batches));
     if (std::holds_alternative<program::Infeasible>(lowered)) return few;
     few.program = std::make_unique<program::Program>(std::get<program::Program>(std::move(lowered)));
@@ -114,26 +115,26 @@ class InRounds {
     for (std::size_t r = 0; r < roles.size(); ++r) by_readiness.add(roles[r], ready_first.value().stages[r]);
     if (by_readiness.none() && !periods.empty()) return few;
     if (until_ == Until::kReady) {
-      few.played.makespan_ps = ready_first.value().makespan_ps;
+      few.simulated.makespan_ps = ready_first.value().makespan_ps;
       by_readiness.note_in(few);
       return few;
     }
     issue_in_order_of(*few.program, ready_first.value());
     Periods in_order(by_readiness.lengths(), micro_batches, rounds_.depth);
     std::int64_t sampled = 0;
-    base::Result<SimulationTrace> played = trace_of(costed, options_, stop_, [&](const RankSpans& rank) {
+    base::Result<SimulationTrace> simulated = trace_of(costed, options_, stop_, [&](const RankSpans& rank) {
       sampled += rank.stands_for;
       in_order.add(roles[static_cast<std::size_t>(few.program->role_index(rank.rank))], rank.spans);
     });
-    if (!played) return played.error();
-    few.played = std::move(played).value();
+    if (!simulated) return simulated.error();
+    few.simulated = std::move(simulated).value();
     if (sampled == few.program->mesh.size()) in_order.note_in(few);
     return few;
   }
 
   // One more period takes as much more of everything as the last one did.
-  static FewPlayed lengthened(FewPlayed few, const SimulationTrace& fewer, std::int64_t periods) {
-    SimulationTrace& all = few.played;
+  static FewSimulated lengthened(FewSimulated few, const SimulationTrace& fewer, std::int64_t periods) {
+    SimulationTrace& all = few.simulated;
     if (all.makespan_ps - fewer.makespan_ps != few.period_ps || all.sampled != fewer.sampled) {
       few.period = 0;
       return few;
@@ -158,41 +159,42 @@ class InRounds {
 
 }  // namespace
 
-std::optional<SteadyState> rounds_to_play(const program::Job& job, const hardware::Cluster& cluster) {
+std::optional<SteadyState> rounds_to_simulate(const program::Job& job, const hardware::Cluster& cluster) {
   if (program::check(job)) return std::nullopt;  // fewer might pass
   return shares_cores(job.plan, cluster) ? std::nullopt : rounds_of(job);
 }
 
-std::optional<std::int64_t> play_makespan_in_rounds(const program::Job& job, const hardware::Cluster& cluster) {
-  const auto rounds = rounds_to_play(job, cluster);
+std::optional<std::int64_t> list_schedule_makespan_in_rounds(const program::Job& job,
+                                                             const hardware::Cluster& cluster) {
+  const auto rounds = rounds_to_simulate(job, cluster);
   if (!rounds) return std::nullopt;
-  const auto few = InRounds(job, cluster, {}, *rounds, {}, Until::kReady).play();
+  const auto few = InRounds(job, cluster, {}, *rounds, {}, Until::kReady).few();
   if (!few || few.value().period == 0) return std::nullopt;
-  return few.value().played.makespan_ps;
+  return few.value().simulated.makespan_ps;
 }
 
 base::Result<std::optional<Simulation>> simulate_in_rounds(const program::Job& job, const hardware::Cluster& cluster,
                                                            const SimulationOptions& options,
                                                            const std::stop_token& stop) {
-  const auto rounds = rounds_to_play(job, cluster);
+  const auto rounds = rounds_to_simulate(job, cluster);
   const bool all_alike = !options.timeline && !options.every_rank && options.disturbance.none();
   if (!rounds || !all_alike) return std::optional<Simulation>();
   if (stop.stop_requested()) return cancelled();
   if (const auto no = unsupported_by(job, cluster)) return base::Error{base::ErrorKind::kUsage, no->reason};
-  auto few = InRounds(job, cluster, options, *rounds, stop).play();
+  auto few = InRounds(job, cluster, options, *rounds, stop).few();
   if (!few) return few.error();
   if (few.value().period == 0) return std::optional<Simulation>();
-  const bool shared = few.value().played.flows > 0;
+  const bool shared = few.value().simulated.flows > 0;
   const program::Program& shown = *few.value().program;
   std::optional<Simulation> result =
-      figures_of(job, shown, memory_of(shown, cluster), cluster, std::move(few.value().played));
+      figures_of(job, shown, memory_of(shown, cluster), cluster, std::move(few.value().simulated));
   if (options.unshared && options.shared_links && shared) {
     SimulationOptions apart = options;
     apart.shared_links = false;
-    const auto unshared = InRounds(job, cluster, apart, *rounds, stop).play();
+    const auto unshared = InRounds(job, cluster, apart, *rounds, stop).few();
     if (!unshared) return unshared.error();
     if (unshared.value().period == 0) return std::optional<Simulation>();
-    const std::int64_t ps = unshared.value().played.makespan_ps;
+    const std::int64_t ps = unshared.value().simulated.makespan_ps;
     if (ps < result->iteration_ps) result->unshared_s = static_cast<double>(ps) * base::kSecondsPerPs;
   }
   return result;

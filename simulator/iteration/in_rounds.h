@@ -1,4 +1,4 @@
-// Jobs of many micro-batches, simulated without playing them all.
+// Jobs of many micro-batches, of which a few are simulated.
 #pragma once
 
 #include <optional>
@@ -11,16 +11,16 @@ namespace trivium::simulator {
 
 /// How the job repeats itself, where it has so many micro-batches that it pays to count them, and may run with them.
 /// Nothing else.
-std::optional<SteadyState> rounds_to_play(const program::Job& job, const hardware::Cluster& cluster);
+std::optional<SteadyState> rounds_to_simulate(const program::Job& job, const hardware::Cluster& cluster);
 
 /// What list_schedule_makespan() gives of the job lowered, counted likewise. Nothing where that cannot be.
-std::optional<std::int64_t> play_makespan_in_rounds(const program::Job& job, const hardware::Cluster& cluster);
+std::optional<std::int64_t> list_schedule_makespan_in_rounds(const program::Job& job, const hardware::Cluster& cluster);
 
-/// What simulate() gives of the job lowered and ordered. A few of its micro-batches are ordered and played; where all
-/// that is under way at one moment, of every lane of every rank that is told apart, came again a period later, to the
-/// picosecond and in the order of readiness as in that of issue, the periods that are left out are counted. Nothing
-/// where rounds_to_play() is nothing, where they do not repeat themselves, and where every rank or a timeline is asked
-/// for: then all have to be played. Errors: as simulate(); kInterrupted.
+/// What simulate() gives of the job lowered and ordered. A few of its micro-batches are ordered and simulated; where
+/// all that is under way at one moment, of every lane of every rank that is told apart, came again a period later, to
+/// the picosecond and in the order of readiness as in that of issue, the periods that are left out are counted. Nothing
+/// where rounds_to_simulate() is nothing, where they do not repeat themselves, and where every rank or a timeline is
+/// asked for: then all have to be simulated. Errors: as simulate(); kInterrupted.
 base::Result<std::optional<Simulation>> simulate_in_rounds(const program::Job& job, const hardware::Cluster& cluster,
                                                            const SimulationOptions& options,
                                                            const std::stop_token& stop);

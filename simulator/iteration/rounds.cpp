@@ -40,7 +40,7 @@ std::optional<SteadyState> rounds_of(const program::Job& job) {
   const program::Plan& plan = job.plan;
   const program::ScheduleTraits& traits = program::traits_of(plan.schedule);
   // Of orders told as runs the iteration is the same, but not always how much of what a stage idles is for transfers:
-  // they are played out.
+  // they are simulated out.
   if (!traits.has_steady_state() || traits.runs != nullptr) return std::nullopt;
   SteadyState rounds;
   rounds.micro_batches = program::micro_batches(plan, job.training.global_batch);

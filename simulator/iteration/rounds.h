@@ -22,7 +22,7 @@ struct SteadyState {
   std::int64_t enough() const;
 };
 
-/// How many times as many micro-batches there must be: few are played twice, and once more where the period is long.
+/// How many times as many micro-batches there must be: few are simulated twice, and once more where the period is long.
 constexpr std::int64_t kWorthwhile = 6;
 
 /// The longest period that is looked for, in units.

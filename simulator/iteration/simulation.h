@@ -34,7 +34,7 @@ struct Simulation {
   std::optional<double> unshared_s;          ///< as if nothing shared a link, where asked for and shorter
   std::int64_t peak_memory_bytes = 0;        ///< of the fullest rank
   Certainty certainty;
-  program::Timeline timeline;  ///< of every rank that was played; empty unless asked for
+  program::Timeline timeline;  ///< of every rank that was simulated; empty unless asked for
 };
 
 struct SimulationOptions {
@@ -43,9 +43,9 @@ struct SimulationOptions {
   /// Simulate every rank instead of one rank for every stage where that is the same; needed for a disturbance. The
   /// timeline is then that of every rank, the breakdown of a stage the mean over its ranks: over all, or where they
   /// have millions of spans together over some that lie evenly among them. Ranks that share cores are always all
-  /// played, op by op.
+  /// simulated, op by op.
   bool every_rank = false;
-  /// Communication that overlaps on a link shares it: played by one rank for all of a stage that sit alike. False:
+  /// Communication that overlaps on a link shares it: simulated by one rank for all of a stage that sit alike. False:
   /// every transfer has its links to itself.
   bool shared_links = true;
   bool unshared = false;  ///< find Simulation::unshared_s too

@@ -22,8 +22,8 @@ class BreakdownAccumulator {
  public:
   BreakdownAccumulator(const CostedProgram& costed, const SimulationOptions& options, bool in_turns)
       : costed_(costed), keeps_timeline_(options.timeline), of_every_rank_(options.every_rank || in_turns) {
-    played_.sums.resize(costed.program->roles.size());
-    played_.sampled.resize(costed.program->roles.size());
+    simulated_.sums.resize(costed.program->roles.size());
+    simulated_.sampled.resize(costed.program->roles.size());
   }
 
   void add(const RankSpans& rank) {
@@ -34,31 +34,31 @@ class BreakdownAccumulator {
     for (const Span& span : rank.spans) end = std::max(end, span.end_ps);
     const Breakdown parts = break_down(program, program.roles[role], rank.spans, costed_.op_ps[role], end);
     const auto ranks = static_cast<long double>(rank.stands_for);
-    for (std::size_t p = 0; p < kParts; ++p) played_.sums[role][p] += static_cast<long double>(parts[p]) * ranks;
-    played_.sums[role][static_cast<std::size_t>(Part::kBubble)] -= static_cast<long double>(end) * ranks;
-    played_.sampled[role] += rank.stands_for;
+    for (std::size_t p = 0; p < kParts; ++p) simulated_.sums[role][p] += static_cast<long double>(parts[p]) * ranks;
+    simulated_.sums[role][static_cast<std::size_t>(Part::kBubble)] -= static_cast<long double>(end) * ranks;
+    simulated_.sampled[role] += rank.stands_for;
     if (!keeps_timeline_) return;
     if (!of_every_rank_ && rank.rank != program.representative(program.roles[role])) return;
     for (const Span& span : rank.spans) {
-      played_.timeline.events.push_back(
+      simulated_.timeline.events.push_back(
           {0, rank.rank, span.task, span.op, span.lane, span.start_ps, span.end_ps, span.begin_ps - span.start_ps});
     }
   }
 
   SimulationTrace close(const Replay& replayed) {
-    const std::int64_t makespan_ps = played_.makespan_ps = replayed.makespan_ps;
-    played_.flows = replayed.flows;
-    for (std::size_t role = 0; role < played_.sums.size(); ++role) {
-      played_.sums[role][static_cast<std::size_t>(Part::kBubble)] +=
-          static_cast<long double>(makespan_ps) * static_cast<long double>(played_.sampled[role]);
+    const std::int64_t makespan_ps = simulated_.makespan_ps = replayed.makespan_ps;
+    simulated_.flows = replayed.flows;
+    for (std::size_t role = 0; role < simulated_.sums.size(); ++role) {
+      simulated_.sums[role][static_cast<std::size_t>(Part::kBubble)] +=
+          static_cast<long double>(makespan_ps) * static_cast<long double>(simulated_.sampled[role]);
     }
-    return std::move(played_);
+    return std::move(simulated_);
   }
 
  private:
   const CostedProgram& costed_;
   bool keeps_timeline_, of_every_rank_;
-  SimulationTrace played_;
+  SimulationTrace simulated_;
 };
 
 // The representatives; every rank where the timeline shows it, or as many of each role, evenly, as are soon told.
@@ -135,13 +135,14 @@ base::Result<SimulationTrace> trace_of(const CostedProgram& costed, const Simula
     if (!replayed) return replayed.error();
     return accumulator.close(replayed.value());
   }
-  base::Result<ListSchedule> play_of_stages = list_schedule(costed, options.granularity, stop);
-  if (!play_of_stages) return play_of_stages.error();
+  base::Result<ListSchedule> schedule_of_stages = list_schedule(costed, options.granularity, stop);
+  if (!schedule_of_stages) return schedule_of_stages.error();
   for (std::size_t role = 0; role < program.roles.size(); ++role) {
-    accumulator.add({program.representative(program.roles[role]), 1, std::move(play_of_stages.value().stages[role])});
+    accumulator.add(
+        {program.representative(program.roles[role]), 1, std::move(schedule_of_stages.value().stages[role])});
   }
   Replay all;
-  all.makespan_ps = play_of_stages.value().makespan_ps;
+  all.makespan_ps = schedule_of_stages.value().makespan_ps;
   return accumulator.close(all);
 }
 

@@ -1,4 +1,4 @@
-// What became of a Program that was played, and the figures that follow from it.
+// What became of a Program that was simulated, and the figures that follow from it.
 #pragma once
 
 #include <array>
@@ -18,15 +18,15 @@ struct SimulationTrace {
   std::int64_t makespan_ps = 0;
   std::vector<Sums> sums;             // by role: over `sampled` ranks of it
   std::vector<std::int64_t> sampled;  // by role
-  std::int64_t flows = 0;             // that were played over shared links
+  std::int64_t flows = 0;             // that were simulated over shared links
   program::Timeline timeline;
 };
 
 /// One rank for all that sit alike. Ranks that share cores take turns on them, op by op. Errors: as compiled().
 base::Result<ReplayProgram> replay_program_for(const CostedProgram& costed, const SimulationOptions& options);
 
-/// An ordered program is replayed; one without an order is played in the order of readiness, one rank for every role.
-/// `also` hears of the ranks too. Errors: as simulate().
+/// An ordered program is replayed; one without an order is simulated in the order of readiness, one rank for every
+/// role. `also` hears of the ranks too. Errors: as simulate().
 base::Result<SimulationTrace> trace_of(const CostedProgram& costed, const SimulationOptions& options,
                                        const std::stop_token& stop, const Listener& also = {});
 

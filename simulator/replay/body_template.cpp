@@ -17,8 +17,8 @@ bool is_transfer(const Op& op) { return op.kind == OpKind::kSend || op.kind == O
 // How many have to meet: with one rank for every role, and links that nobody shares, only other roles matter.
 int members_of(const program::Program& program, const Op& op, const ReplayOptions& options) {
   if (options.ranks == Ranks::kEvery || options.contention) return program.mesh.group_size(op.group);
-  const bool unlike = !program.replica_kinds.empty() && joins_replicas(op.group);
-  const int kinds = unlike ? static_cast<int>(program.roles.size()) / program.mesh.pipeline() : 1;
+  const bool different_replicas = !program.replica_kinds.empty() && joins_replicas(op.group);
+  const int kinds = different_replicas ? static_cast<int>(program.roles.size()) / program.mesh.pipeline() : 1;
   if (!joins_stages(op.group)) return kinds;
   const int stages =
       op.group == program::Group::kEmbedding ? std::min(2, program.mesh.pipeline()) : program.mesh.pipeline();

@@ -28,7 +28,7 @@ class Flows {
 
   bool idle() const { return events_.empty(); }
 
-  /// Plays the earliest event, a start or an end; what ended, if it was an end. All that starts before it must have
+  /// Simulates the earliest event, a start or an end; what ended, if it was an end. All that starts before it must have
   /// been entered. Precondition: not idle.
   std::optional<FlowEnd> next();
 

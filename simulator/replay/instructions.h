@@ -10,7 +10,7 @@ namespace trivium::simulator {
 /// In-order queues of a rank; the caller's lanes.
 constexpr int kStreams = 7;
 
-/// One op, or one whole segment where segments are played at once.
+/// One op, or one whole segment where segments are simulated at once.
 struct Step {
   std::int64_t ps = 0;
   double wire = 0;       ///< communication: bytes that each sends, one way; 0: too few to count

@@ -120,10 +120,10 @@ base::Result<Replay> replay(const CostedProgram& costed, const ReplayProgram& co
 base::Result<Replay> replay(const CostedProgram& costed, const ReplayProgram& compiled, const Variation& variation,
                             const std::vector<bool>& record, const Listener& listener, const std::stop_token& stop) {
   const ReplayTopology& topology = compiled.topology;
-  const ReplayOutcome played = run_replay(compiled.streams_by_role, topology, variation, record, stop);
-  if (played.cancelled) return cancelled();
-  if (!played.blocked.empty()) {
-    return base::Error{base::ErrorKind::kRuntime, why_stuck(*costed.program, compiled, played.blocked)};
+  const ReplayOutcome simulated = run_replay(compiled.streams_by_role, topology, variation, record, stop);
+  if (simulated.cancelled) return cancelled();
+  if (!simulated.blocked.empty()) {
+    return base::Error{base::ErrorKind::kRuntime, why_stuck(*costed.program, compiled, simulated.blocked)};
   }
   std::vector<std::int32_t> actors;
   for (std::int32_t p = 0; p < topology.actors(); ++p) {
@@ -136,12 +136,12 @@ base::Result<Replay> replay(const CostedProgram& costed, const ReplayProgram& co
     if (stop.stop_requested()) return cancelled();
     const auto actor = static_cast<std::size_t>(p);
     const std::int64_t ranks = topology.stands_for.empty() ? 1 : topology.stands_for[actor];
-    listener({topology.rank[actor], ranks, spans_of(compiled, variation, p, played.runs[actor])});
+    listener({topology.rank[actor], ranks, spans_of(compiled, variation, p, simulated.runs[actor])});
   }
   Replay result;
-  result.makespan_ps = played.makespan_ps;
-  result.rendezvous = played.rendezvous;
-  result.flows = played.flows;
+  result.makespan_ps = simulated.makespan_ps;
+  result.rendezvous = simulated.rendezvous;
+  result.flows = simulated.flows;
   return result;
 }
 

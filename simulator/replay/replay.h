@@ -1,4 +1,4 @@
-// An ordered Program played by the engine, and what became of it in the Program's own terms.
+// An ordered Program simulated by the engine, and what became of it in the Program's own terms.
 #pragma once
 
 #include <cstdint>
@@ -29,13 +29,13 @@ struct RankSpans {
 struct Replay {
   std::int64_t makespan_ps = 0;
   std::vector<RankSpans> ranks;            ///< those asked for, ascending
-  std::int64_t rendezvous = 0, flows = 0;  ///< rendezvous of ranks, and those that were played over shared links
+  std::int64_t rendezvous = 0, flows = 0;  ///< rendezvous of ranks, and those that were simulated over shared links
 };
 
 /// Who is told of the spans of a rank, rank after rank in ascending order, so that not all have to be kept.
 using Listener = std::function<void(const RankSpans&)>;
 
-/// Plays one step of the compiled. Errors: kRuntime when it cannot proceed; the message names the ranks, their
+/// Simulates one step of the compiled. Errors: kRuntime when it cannot proceed; the message names the ranks, their
 /// instructions and the partners that are missing; kInterrupted where `stop` asked to give it up. Same input, same
 /// result.
 base::Result<Replay> replay(const CostedProgram& costed, const ReplayProgram& compiled, const Variation& variation,

@@ -43,8 +43,8 @@ class Stage {
     cursors_.resize(actors * kStreams);
     signals_.resize(actors * kStreams * kStreams);
     rendezvous_.resize(topology.communicators.size());
-    played_.finish_ps.assign(actors, 0);
-    played_.runs.resize(actors);
+    simulated_.finish_ps.assign(actors, 0);
+    simulated_.runs.resize(actors);
     std::uint32_t times = 0;
     for (std::size_t p = 0; p < actors; ++p) {
       const InstructionStreams& instructions = streams_by_role[static_cast<std::size_t>(topology.role[p])];
@@ -54,7 +54,7 @@ class Stage {
         cursor.end = cursor.next + instructions.streams[s].size();
         cursor.state = cursor.next == cursor.end ? State::kDone : State::kQueued;
         if (cursor.state == State::kQueued) cursor.missing = cursor.next->waits;
-        if (record[p]) played_.runs[p][s].reserve(instructions.streams[s].size());
+        if (record[p]) simulated_.runs[p][s].reserve(instructions.streams[s].size());
         for (std::size_t to = 0; to < kStreams; ++to) {
           const auto room = std::bit_ceil(static_cast<std::uint32_t>(instructions.in_flight[s][to]));
           signals_[(p * kStreams + s) * kStreams + to] = {0, 0, times, room - 1};
@@ -66,7 +66,7 @@ class Stage {
     record_.assign(record.begin(), record.end());
   }
 
-  ReplayOutcome play(const std::stop_token& stop) {
+  ReplayOutcome run(const std::stop_token& stop) {
     int stretches = 0;
     const auto gives_up = [&] { return ++stretches % kStretchesBetweenLooks == 0 && stop.stop_requested(); };
     for (std::int32_t at = static_cast<std::int32_t>(cursors_.size()) - 1; at >= 0; --at) {
@@ -83,23 +83,24 @@ class Stage {
       if (gives_up()) return cancelled();
       if (const auto ended = flows_.next()) leave(*ended);
     }
-    for (const std::int64_t finish : played_.finish_ps) played_.makespan_ps = std::max(played_.makespan_ps, finish);
+    for (const std::int64_t finish : simulated_.finish_ps)
+      simulated_.makespan_ps = std::max(simulated_.makespan_ps, finish);
     for (std::int32_t at = 0; at < static_cast<std::int32_t>(cursors_.size()); ++at) {
       const StreamCursor& c = cursor(at);
       if (c.state == State::kDone) continue;
       const InstructionStreams& instructions =
           streams_by_role_[static_cast<std::size_t>(topology_.role[static_cast<std::size_t>(at / kStreams)])];
       const auto first = instructions.streams[static_cast<std::size_t>(at % kStreams)].data();
-      played_.blocked.push_back({at / kStreams, at % kStreams, static_cast<std::int32_t>(c.next - first),
-                                 c.state == State::kAtRendezvous ? -1 : std::int32_t{c.awaited}});
+      simulated_.blocked.push_back({at / kStreams, at % kStreams, static_cast<std::int32_t>(c.next - first),
+                                    c.state == State::kAtRendezvous ? -1 : std::int32_t{c.awaited}});
     }
-    return std::move(played_);
+    return std::move(simulated_);
   }
 
  private:
   ReplayOutcome cancelled() {
-    played_.cancelled = true;
-    return std::move(played_);
+    simulated_.cancelled = true;
+    return std::move(simulated_);
   }
   StreamCursor& cursor(std::int32_t at) { return cursors_[static_cast<std::size_t>(at)]; }
   const Step& step_of(std::int32_t at) {
@@ -160,8 +161,8 @@ class Stage {
   void pass(std::int32_t at, StreamCursor& c, std::int64_t begin, std::int64_t end) {
     const auto actor = static_cast<std::size_t>(at / kStreams);
     if (record_[actor] != 0)
-      played_.runs[actor][static_cast<std::size_t>(at % kStreams)].push_back({c.ready, begin, end});
-    played_.finish_ps[actor] = std::max(played_.finish_ps[actor], end);
+      simulated_.runs[actor][static_cast<std::size_t>(at % kStreams)].push_back({c.ready, begin, end});
+    simulated_.finish_ps[actor] = std::max(simulated_.finish_ps[actor], end);
     for (unsigned to = c.next->signals; to != 0; to &= to - 1) signal(at, std::countr_zero(to), end);
     c.drawn += c.next->steps;
     c.ready = end;
@@ -222,10 +223,10 @@ class Stage {
 
   // Everybody is there: over links of their own they know when they end; shared links are shared in order of time.
   void meet(const FlowParty& party, std::int64_t begin, std::int64_t ps, double wire) {
-    ++played_.rendezvous;
+    ++simulated_.rendezvous;
     if (topology_.cores >= 0) ps += topology_.wake_up_ps;
     if (flows_.enter(party, begin, ps, wire)) {
-      ++played_.flows;
+      ++simulated_.flows;
     } else {
       leave({party, begin, begin + ps});
     }
@@ -259,7 +260,7 @@ class Stage {
   std::vector<OpenRendezvous> rendezvous_;  // by communicator: in-order streams have at most one under way
   std::vector<std::int32_t> runnable_;
   std::vector<char> record_;
-  ReplayOutcome played_;
+  ReplayOutcome simulated_;
 };
 
 }  // namespace
@@ -271,7 +272,7 @@ std::int64_t varied(const Step& step, const Variation& variation, const Draws& d
 
 ReplayOutcome run_replay(std::span<const InstructionStreams> streams_by_role, const ReplayTopology& topology,
                          const Variation& variation, const std::vector<bool>& record, const std::stop_token& stop) {
-  return Stage(streams_by_role, topology, variation, record).play(stop);
+  return Stage(streams_by_role, topology, variation, record).run(stop);
 }
 
 }  // namespace trivium::simulator

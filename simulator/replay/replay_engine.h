@@ -41,12 +41,12 @@ constexpr int kStretchesBetweenLooks = 4096;
 /// How long a step takes: the `n`-th of its stream, on a device that takes `device` times as long as its kind.
 std::int64_t varied(const Step& step, const Variation& variation, const Draws& draws, std::uint64_t n, double device);
 
-/// Plays one step. Streams are in order, so without shared links a start is a maximum over ends that are known once the
-/// runs before it are: no queue of events is needed. Communication over links that could be overbooked is played in
-/// order of time (its end first, then its start; ties by the order in which the rendezvous came about) at max-min fair
-/// rates; where none is overbooked it takes exactly its nominal time. `record`: the actors whose runs are returned.
-/// Same input, same result. O(instructions) without shared links; O(actors) memory besides what is recorded. Given up
-/// soon after `stop` asks for it.
+/// Simulates one step. Streams are in order, so without shared links a start is a maximum over ends that are known once
+/// the runs before it are: no queue of events is needed. Communication over links that could be overbooked is simulated
+/// in order of time (its end first, then its start; ties by the order in which the rendezvous came about) at max-min
+/// fair rates; where none is overbooked it takes exactly its nominal time. `record`: the actors whose runs are
+/// returned. Same input, same result. O(instructions) without shared links; O(actors) memory besides what is recorded.
+/// Given up soon after `stop` asks for it.
 ReplayOutcome run_replay(std::span<const InstructionStreams> streams_by_role, const ReplayTopology& topology,
                          const Variation& variation, const std::vector<bool>& record, const std::stop_token& stop = {});
 

@@ -1,5 +1,5 @@
-// From an ordered Program with its costs to what the engine plays: a instructions for every role and the topology they
-// play in.
+// From an ordered Program with its costs to what the engine simulates: a instructions for every role and the topology
+// they simulate in.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// Who plays: ranks, their roles, who communicates with whom, and over which links.
+// Who simulates: ranks, their roles, who communicates with whom, and over which links.
 #pragma once
 
 #include <cstdint>

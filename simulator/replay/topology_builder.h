@@ -1,4 +1,4 @@
-// Who plays a Program's roles, and over which links they reach each other.
+// Who simulates a Program's roles, and over which links they reach each other.
 #pragma once
 
 #include "simulator/replay/replay_program.h"

@@ -6,7 +6,7 @@
 
 namespace trivium::simulator {
 
-/// What one play differs in from the nominal one.
+/// What one simulate differs in from the nominal one.
 struct Variation {
   double jitter = 0;  ///< every step that computes takes (1 + jitter · u) as long, u uniform in [-1, 1)
   std::uint64_t seed = 0;

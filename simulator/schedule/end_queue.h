@@ -8,7 +8,7 @@
 
 namespace trivium::simulator {
 
-/// An end of work. Ties are broken by the order of starts, so that the same input plays the same way.
+/// An end of work. Ties are broken by the order of starts, so that the same input simulates the same way.
 struct End {
   std::int64_t time = 0;
   std::uint32_t sequence = 0;

@@ -39,7 +39,7 @@ struct LaneState {
 
 class ListScheduler {
  public:
-  /// `spans`: keep them; without, tasks of which nothing waits for a part are played whole.
+  /// `spans`: keep them; without, tasks of which nothing waits for a part are simulated whole.
   ListScheduler(const CostedProgram& costed, Granularity granularity, bool spans)
       : program_(*costed.program), keeps_spans_(spans) {
     const bool merge = !costed.asynchronous_lanes;
@@ -67,7 +67,7 @@ class ListScheduler {
     find_rendezvous();
   }
 
-  base::Result<ListSchedule> play(const std::stop_token& stop) {
+  base::Result<ListSchedule> run(const std::stop_token& stop) {
     for (std::int32_t n = 0; n < static_cast<std::int32_t>(graph_.nodes.size()); ++n) {
       if (node(n).pending == 0) became_ready(n);
     }
@@ -183,7 +183,7 @@ class ListScheduler {
   }
 
   // Lanes that take what is ready choose when all that ends now has ended: what they choose hangs on what is ready, not
-  // on the turn in which it became so, nor on whether tasks are played whole.
+  // on the turn in which it became so, nor on whether tasks are simulated whole.
   void choose() {
     std::sort(choosing_.begin(), choosing_.end());
     for (const std::int32_t lane : choosing_) {
@@ -356,17 +356,17 @@ class ListScheduler {
 
 }  // namespace
 
-base::Error cancelled() { return {base::ErrorKind::kInterrupted, "given up before it was played to its end"}; }
+base::Error cancelled() { return {base::ErrorKind::kInterrupted, "given up before it was simulated to its end"}; }
 
 base::Result<ListSchedule> list_schedule(const CostedProgram& costed, Granularity granularity,
                                          const std::stop_token& stop) {
-  return ListScheduler(costed, granularity, true).play(stop);
+  return ListScheduler(costed, granularity, true).run(stop);
 }
 
 base::Result<std::int64_t> list_schedule_makespan(const CostedProgram& costed) {
-  const base::Result<ListSchedule> played = ListScheduler(costed, Granularity::kSegment, false).play({});
-  if (!played) return played.error();
-  return played.value().makespan_ps;
+  const base::Result<ListSchedule> simulated = ListScheduler(costed, Granularity::kSegment, false).run({});
+  if (!simulated) return simulated.error();
+  return simulated.value().makespan_ps;
 }
 
 base::Result<program::Program> order(program::Program program, const hardware::Cluster& cluster,
@@ -374,13 +374,13 @@ base::Result<program::Program> order(program::Program program, const hardware::C
   if (stop.stop_requested()) return cancelled();
   for (program::Role& role : program.roles) role.order.clear();
   const CostedProgram costed = cost(program, cluster);
-  base::Result<ListSchedule> played = list_schedule(costed, Granularity::kSegment, stop);
-  if (!played) return played.error();
-  issue_in_order_of(program, played.value());
+  base::Result<ListSchedule> simulated = list_schedule(costed, Granularity::kSegment, stop);
+  if (!simulated) return simulated.error();
+  issue_in_order_of(program, simulated.value());
   return program;
 }
 
-void issue_in_order_of(program::Program& program, ListSchedule& played) {
+void issue_in_order_of(program::Program& program, ListSchedule& simulated) {
   for (std::size_t s = 0; s < program.roles.size(); ++s) {
     program::Role& role = program.roles[s];
     std::vector<std::int32_t> first;  // by task: its first segment in `issued`
@@ -393,7 +393,7 @@ void issue_in_order_of(program::Program& program, ListSchedule& played) {
     role.order.reserve(issued.size());
     // A host that computes while it issues (the CPU runtime) posts a transfer only between segments: what begins
     // together with a segment comes before it, or the partner would wait for that segment.
-    std::vector<Span>& spans = played.stages[s];
+    std::vector<Span>& spans = simulated.stages[s];
     const auto computes = [](const Span& span) { return span.lane == Lane::kCompute && span.end_ps > span.begin_ps; };
     std::stable_sort(spans.begin(), spans.end(), [&](const Span& a, const Span& b) {
       return std::pair(a.begin_ps, computes(a)) < std::pair(b.begin_ps, computes(b));

@@ -1,4 +1,4 @@
-// The event engine: plays an ordered (or not yet ordered) Program against a clock in integer picoseconds.
+// The event engine: simulates an ordered (or not yet ordered) Program against a clock in integer picoseconds.
 #pragma once
 
 #include <cstdint>
@@ -35,28 +35,28 @@ struct ListSchedule {
   std::vector<std::vector<Span>> stages;
 };
 
-/// Plays one step of the program. Lanes with a host order are in-order streams; without one the compute lane follows
-/// the schedule and communication starts as soon as all its members are ready, first ready first, then by id; of what
-/// becomes ready at one time nothing starts before all of it is known. Errors: kRuntime when it cannot proceed; the
-/// message names stages, tasks and the missing partner; kInterrupted where `stop` asked to give it up, at which it
+/// Simulates one step of the program. Lanes with a host order are in-order streams; without one the compute lane
+/// follows the schedule and communication starts as soon as all its members are ready, first ready first, then by id;
+/// of what becomes ready at one time nothing starts before all of it is known. Errors: kRuntime when it cannot proceed;
+/// the message names stages, tasks and the missing partner; kInterrupted where `stop` asked to give it up, at which it
 /// looks every kEndsBetweenLooks steps.
 base::Result<ListSchedule> list_schedule(const CostedProgram& costed, Granularity granularity,
                                          const std::stop_token& stop = {});
 
-/// The makespan that `play` finds at segment granularity, exactly, and nothing else of it: tasks whose segments nothing
-/// depends on are played whole. Errors: as `play`.
+/// The makespan that `list_schedule` finds at segment granularity, exactly, and nothing else of it: tasks whose
+/// segments nothing depends on are simulated whole. Errors: as `list_schedule`.
 base::Result<std::int64_t> list_schedule_makespan(const CostedProgram& costed);
 
-/// Fills `Role::order` of every stage from such a play by segments: segments by start, one total order over all stages.
-/// The spans are sorted.
-void issue_in_order_of(program::Program& program, ListSchedule& played);
+/// Fills `Role::order` of every stage from such a simulation by segments: segments by start, one total order over all
+/// stages. The spans are sorted.
+void issue_in_order_of(program::Program& program, ListSchedule& simulated);
 
-/// Fills `Role::order` of every stage from a play without order: segments by start, one total order over all stages.
-/// Errors: as `play`; kInterrupted also where `stop` came before the start.
+/// Fills `Role::order` of every stage from a simulation without order: segments by start, one total order over all
+/// stages. Errors: as `list_schedule`; kInterrupted also where `stop` came before the start.
 base::Result<program::Program> order(program::Program program, const hardware::Cluster& cluster,
                                      const std::stop_token& stop = {});
 
-/// What a play that was asked to stop returns: kInterrupted.
+/// What a simulation that was asked to stop returns: kInterrupted.
 base::Error cancelled();
 
 constexpr int kEndsBetweenLooks = 4096;  ///< steps that end between two looks at a stop token: a millisecond or two

@@ -24,15 +24,15 @@ double Uncertainty::quantile_ps(double share) const {
 
 base::Result<Uncertainty> sample_iterations(const CostedProgram& costed, const Disturbance& disturbance, int samples,
                                             std::uint64_t seed, const std::stop_token& stop) {
-  auto played = sample_until(costed, disturbance, samples, seed, stop, {});
-  const bool all = !played || played.value().samples_ps.size() == static_cast<std::size_t>(samples);
+  auto simulated = sample_until(costed, disturbance, samples, seed, stop, {});
+  const bool all = !simulated || simulated.value().samples_ps.size() == static_cast<std::size_t>(samples);
   if (!all) return cancelled();
-  return played;
+  return simulated;
 }
 
 base::Result<Uncertainty> sample_until(const CostedProgram& costed, const Disturbance& disturbance, int samples,
                                        std::uint64_t seed, const std::stop_token& stop,
-                                       const std::function<void(int)>& played) {
+                                       const std::function<void(int)>& simulated) {
   if (stop.stop_requested()) return cancelled();
   if (auto wrong = unknown_rank(disturbance, costed.program->mesh.size())) return *wrong;
   const auto made = compile_replay(costed, {Granularity::kOp, Ranks::kEvery, true});
@@ -52,7 +52,7 @@ base::Result<Uncertainty> sample_until(const CostedProgram& costed, const Distur
       } else {
         found[i] = one.error();
       }
-      if (played) played(++done);
+      if (simulated) simulated(++done);
     }
   };
   {

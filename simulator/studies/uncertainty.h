@@ -1,4 +1,4 @@
-// How long an iteration takes when devices and moments differ: seeded Monte Carlo over every-rank plays.
+// How long an iteration takes when devices and moments differ: seeded Monte Carlo over every-rank simulations.
 #pragma once
 
 #include <cstdint>
@@ -19,16 +19,16 @@ struct Uncertainty {
   double quantile_ps(double share) const;
 };
 
-/// Plays every rank at op level with seeds `seed`, `seed` + 1, …, on as many threads as there are cores: the result
+/// Simulates every rank at op level with seeds `seed`, `seed` + 1, …, on as many threads as there are cores: the result
 /// does not depend on how many. The order of communication is the program's own in every sample. Errors: kUsage for a
 /// rank that the program does not have; kRuntime when the program cannot proceed.
 base::Result<Uncertainty> sample_iterations(const CostedProgram& costed, const Disturbance& disturbance, int samples,
                                             std::uint64_t seed, const std::stop_token& stop = {});
 
-/// The samples that were played when `stop` came, in the order of their seeds; kInterrupted where there are none.
-/// `played` hears how many there are by then, from one thread at a time of those that play them.
+/// The samples that were simulated when `stop` came, in the order of their seeds; kInterrupted where there are none.
+/// `simulated` hears how many there are by then, from one thread at a time of those that simulate them.
 base::Result<Uncertainty> sample_until(const CostedProgram& costed, const Disturbance& disturbance, int samples,
                                        std::uint64_t seed, const std::stop_token& stop,
-                                       const std::function<void(int)>& played);
+                                       const std::function<void(int)>& simulated);
 
 }  // namespace trivium::simulator

@@ -59,9 +59,9 @@ Counts iteration(const program::Job& job, const std::string& where, const simula
   simulator::Variation variation;
   variation.jitter = jitter;
   variation.seed = 1;
-  const auto played = simulator::replay(costed, cast, variation, simulator::Keep::kNothing).value_or_throw();
-  benchmark::DoNotOptimize(played.makespan_ps);
-  Counts counts{played.rendezvous, played.flows, 0};
+  const auto simulated = simulator::replay(costed, cast, variation, simulator::Keep::kNothing).value_or_throw();
+  benchmark::DoNotOptimize(simulated.makespan_ps);
+  Counts counts{simulated.rendezvous, simulated.flows, 0};
   for (const std::int32_t role : cast.topology.role) {
     for (const auto& stream : cast.streams_by_role[static_cast<std::size_t>(role)].streams) {
       for (const simulator::Instruction& in : stream) counts.steps += in.steps;
@@ -105,8 +105,8 @@ void folded_tasks(benchmark::State& state) {
   for (auto _ : state) {
     const hardware::Cluster cluster = hardware::load_cluster("dgx-a100-80gb:384");
     const auto program = std::get<program::Program>(program::lower(job_1t()));
-    const auto played = simulator::list_schedule_makespan(simulator::cost(program, cluster));
-    benchmark::DoNotOptimize(played.value());
+    const auto simulated = simulator::list_schedule_makespan(simulator::cost(program, cluster));
+    benchmark::DoNotOptimize(simulated.value());
   }
   state.counters["peak_MiB"] = peak_mib();
 }

@@ -149,8 +149,8 @@ int main(int argc, char** argv) {
   variation.seed = 1;
   double ours_s = 0;
   const double ours = seconds_of([&] {
-    const auto played = simulator::replay(costed, cast, variation, simulator::Keep::kNothing).value_or_throw();
-    ours_s = static_cast<double>(played.makespan_ps) * kSecondsPerPs;
+    const auto simulated = simulator::replay(costed, cast, variation, simulator::Keep::kNothing).value_or_throw();
+    ours_s = static_cast<double>(simulated.makespan_ps) * kSecondsPerPs;
   });
   int count = 5;
   std::array<std::string, 5> words{"bench_simgrid", "--cfg=network/model:CM02", "--cfg=network/crosstraffic:0",

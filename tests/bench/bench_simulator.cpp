@@ -1,4 +1,4 @@
-// How long lowering, ordering and playing take, on jobs of the size the field plans.
+// How long lowering, ordering and simulating take, on jobs of the size the field plans.
 #include <benchmark/benchmark.h>
 
 #include "hardware_profiles/load.h"
@@ -45,9 +45,9 @@ void simulate(benchmark::State& state, program::Job (*make)(), const char* where
   const auto program = simulator::order(std::get<program::Program>(program::lower(make())), cluster).value_or_throw();
   std::size_t spans = 0;
   for (auto _ : state) {
-    const auto played = simulator::list_schedule(simulator::cost(program, cluster), granularity).value_or_throw();
+    const auto simulated = simulator::list_schedule(simulator::cost(program, cluster), granularity).value_or_throw();
     spans = 0;
-    for (const auto& stage : played.stages) spans += stage.size();
+    for (const auto& stage : simulated.stages) spans += stage.size();
   }
   state.counters["spans"] = static_cast<double>(spans);
 }

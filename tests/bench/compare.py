@@ -101,7 +101,7 @@ def main():
     print(f"\n{len(rows)} benchmarks: {slower} slower, {faster} faster, {len(rows) - slower - faster} not to be told "
           f"from noise (median noise {100 * statistics.median(row[5] for row in rows):.1f} %)")
     if not same_machine(*results):
-        print("the two results are of unlike machines, or of one at unlike clocks: the changes may be theirs")
+        print("the two results are of different machines, or of one at different clocks: the changes may be theirs")
     return 1 if slower else 0
 
 

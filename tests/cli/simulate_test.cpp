@@ -136,9 +136,9 @@ TEST(Simulate, SaysWhatSharedLinksCost) {
                 every = workplace.run(command + " --json --every-rank");
   ASSERT_EQ(text.exit_code, 0) << text.err;
   EXPECT_NE(text.out.find(" if communication that overlaps did not share links\n"), std::string::npos) << text.out;
-  const double shared = json::parse(folded.out).at("iteration_s"), played = json::parse(every.out).at("iteration_s");
+  const double shared = json::parse(folded.out).at("iteration_s"), simulated = json::parse(every.out).at("iteration_s");
   EXPECT_LT(json::parse(folded.out).at("iteration_unshared_s").get<double>(), shared);
-  EXPECT_NEAR(shared, played, 1e-9 * played);
+  EXPECT_NEAR(shared, simulated, 1e-9 * simulated);
 }
 
 // Quantiles come in order, the nominal iteration lies below them (meetings wait for the slowest), and the draw is the

@@ -242,7 +242,7 @@ TEST(MemoryCurve, ASplitBackwardKeepsItsDelayedPartUntilTheWeights) {
 }
 
 TEST(RankMemory, IsThatOfTheStageAgainstTheRanksOwnDevice) {
-  // Eight replicas on an A100 node and eight on a V100 node: one stage on unlike devices.
+  // Eight replicas on an A100 node and eight on a V100 node: one stage on different devices.
   Scenario scenario = with_cluster(small_scenario(), "dgx-a100-80gb:1+dgx1-v100-32gb:1");
   scenario.file.job.plan.data = 16;
   scenario.file.job.plan.precision = program::DType::kFp16;  // V100s have no bf16

@@ -1,4 +1,4 @@
-// How unlike two colours look, also to people who cannot tell all of them apart.
+// How different two colours look, also to people who cannot tell all of them apart.
 #pragma once
 
 #include <array>

@@ -1,4 +1,4 @@
-// Small jobs that are played in milliseconds.
+// Small jobs that are simulated in milliseconds.
 #pragma once
 
 #include "gui/model/scenario.h"

@@ -73,7 +73,7 @@ TEST_F(StaleResults, AComparisonIsNotMadeTwice) {
   EXPECT_EQ(shown.count(), 0);
 }
 
-TEST_F(StaleResults, ARunWhosePlanCannotBePlayedSaysWhy) {
+TEST_F(StaleResults, ARunWhosePlanCannotBeSimulatedSaysWhy) {
   load_run();
   Scenario scenario = window_.document().scenario();
   scenario.file.job.training.global_batch = 7;

@@ -104,7 +104,7 @@ TEST_F(Window, SelectsARankWhereRanksShareCores) {
   ASSERT_TRUE(window_.export_table(file("ranks.csv")));
 }
 
-TEST_F(Window, SaysWhatWasPlayedForTheBand) {
+TEST_F(Window, SaysWhatWasSimulatedForTheBand) {
   begin(staged_scenario());
   window_.show_view(MainWindow::kExplain);
   ASSERT_TRUE(QTest::qWaitFor([&] { return window_.view_is_ready(); }, kPatienceMs));

@@ -20,7 +20,7 @@ BEGIN = {
     "calibrate": ["seeds/run.json", "-o", "out.json"], "profile": ["--quick", "-o", "out.json"], "models": [],
     "profiles": [], "doctor": [], "completion": ["bash"],
 }
-# Searches, trainings and measurements take the time they take, and answer Ctrl-C. So does what plays as often as is asked.
+# Searches, trainings and measurements take the time they take, and answer Ctrl-C. So does what simulates as often as is asked.
 LONG = {"plan", "explain", "scale", "run", "sample", "profile", "calibrate", "simulate"}
 PATIENCE = 4  # seconds to Ctrl-C
 

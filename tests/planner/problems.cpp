@@ -68,7 +68,8 @@ SearchRequest random_problem(std::mt19937& random) {
     request.fixed.insert("tensor");
     request.job.plan.tensor = one_of(random, {1, 2});
   }
-  // Every field of the space is open in some of the problems, and few of them in one: all its plans are to be played.
+  // Every field of the space is open in some of the problems, and few of them in one: all its plans are to be
+  // simulated.
   std::vector<const char*> fields{
       "micro_batch",       "recompute",          "zero_stage",     "sequence_parallel",
       "schedule",          "placement",          "overlap.tensor", "overlap.gradient_reduction",

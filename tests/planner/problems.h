@@ -1,4 +1,4 @@
-// Search problems small enough to solve by playing every plan.
+// Search problems small enough to solve by simulating every plan.
 #pragma once
 
 #include <random>

@@ -39,7 +39,7 @@ bool breaks(const SearchRequest& request, std::mt19937& random, std::int64_t mos
 }  // namespace
 
 bool BoundPair::holds() const {
-  const std::int64_t bound = std::max({*std::max_element(bounds_ps.begin(), bounds_ps.end()), played_ps});
+  const std::int64_t bound = std::max({*std::max_element(bounds_ps.begin(), bounds_ps.end()), list_schedule_ps});
   return bound <= iteration_ps + kRounding;
 }
 
@@ -47,7 +47,7 @@ std::string BoundPair::text() const {
   const auto s = [](std::int64_t ps) { return static_cast<double>(ps) * base::kSecondsPerPs; };
   std::string text;
   for (const std::int64_t bound : bounds_ps) text += fmt::format("{:.6g} ", s(bound));
-  return text + fmt::format("played {:.6g} simulated {:.6g}", s(played_ps), s(iteration_ps));
+  return text + fmt::format("list schedule {:.6g} simulated {:.6g}", s(list_schedule_ps), s(iteration_ps));
 }
 
 std::optional<BoundPair> random_pair(const SearchRequest& request, std::mt19937& random, std::int64_t most_work) {
@@ -67,9 +67,9 @@ std::optional<BoundPair> random_pair(const SearchRequest& request, std::mt19937&
   if (pair.iteration_ps == 0) return std::nullopt;
   program::Job job = request.job;
   job.plan = pair.plan;
-  const auto played = quick_bound(job, request.cluster, false);
-  const auto* ps = std::get_if<std::int64_t>(&played);
-  if (ps != nullptr && !program::traits_of(pair.plan.schedule).splits_backward) pair.played_ps = *ps;
+  const auto scheduled = quick_bound(job, request.cluster, false);
+  const auto* ps = std::get_if<std::int64_t>(&scheduled);
+  if (ps != nullptr && !program::traits_of(pair.plan.schedule).splits_backward) pair.list_schedule_ps = *ps;
   return pair;
 }
 

@@ -15,11 +15,11 @@ namespace trivium::planner {
 struct BoundPair {
   program::Plan plan;
   std::array<std::int64_t, 5> bounds_ps{};  ///< by level of the tree (Node::Level), as close as they get
-  std::int64_t played_ps = 0;               ///< quick_bound(), where searches take it; else 0
+  std::int64_t list_schedule_ps = 0;        ///< quick_bound(), where searches take it; else 0
   std::int64_t iteration_ps = 0;
 
   bool holds() const;
-  /// The levels, the play and the iteration in seconds.
+  /// The levels, the list schedule and the iteration in seconds.
   std::string text() const;
 };
 

@@ -32,15 +32,25 @@ class PlanReportPage : public testing::Test {
     program_ = prepared.program();
     simulator::SimulationOptions how;
     how.timeline = true;
-    played_ = simulator::simulate(prepared, how).value_or_throw();
-    return plan_report(
-        {file_, cluster_, program_, played_, played_.timeline, overflow_, sentences_, {}, {}, spread_, others_, {}});
+    simulated_ = simulator::simulate(prepared, how).value_or_throw();
+    return plan_report({file_,
+                        cluster_,
+                        program_,
+                        simulated_,
+                        simulated_.timeline,
+                        overflow_,
+                        sentences_,
+                        {},
+                        {},
+                        spread_,
+                        others_,
+                        {}});
   }
 
   program::PlanFile file_;
   hardware::Cluster cluster_;
   program::Program program_;
-  simulator::Simulation played_;
+  simulator::Simulation simulated_;
   std::string overflow_;
   std::vector<std::string> sentences_;
   std::optional<Spread> spread_;
@@ -79,7 +89,7 @@ TEST_F(PlanReportPage, IsSafeWhateverAModelIsCalled) {
 
 TEST_F(PlanReportPage, ItsTimelineShowsBothPassesAndTheBubble) {
   page();
-  const std::string chart = timeline_chart(program_, played_.timeline, played_.iteration_ps);
+  const std::string chart = timeline_chart(program_, simulated_.timeline, simulated_.iteration_ps);
   EXPECT_THAT(chart, HasSubstr(">forward</text>"));
   EXPECT_THAT(chart, HasSubstr(">backward</text>"));
   EXPECT_THAT(chart, Not(HasSubstr("gradients of matrices")));  // nothing is split

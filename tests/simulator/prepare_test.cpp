@@ -101,7 +101,7 @@ TEST(Prepare, RefusesAProgramThatIsNotSoundUnlessItIsNotAsked) {
   EXPECT_TRUE(prepare(damaged, cluster, {.verified = false}).ok());
 }
 
-TEST(Prepare, LeavesTheOrderToThoseWhoPlaySegments) {
+TEST(Prepare, LeavesTheOrderToThoseWhoScheduleSegments) {
   const auto prepared = prepare(gpt3_13b(), hardware::load_cluster("dgx-a100-80gb:2"), {.ordered = false});
   ASSERT_TRUE(prepared.ok());
   for (const program::Role& role : prepared.value().program().roles) EXPECT_TRUE(role.order.empty());

@@ -168,7 +168,7 @@ TEST(Simulation, SharesLinksAndFindsTheIterationWithout) {
 }
 
 // 96 layers in 16 stages of 192 micro-batches: far more steps than lie between two looks at the token.
-TEST(Stop, EndsWhatIsPlayedWithoutAResult) {
+TEST(Stop, EndsASimulationWithoutAResult) {
   const hardware::Cluster cluster = hardware::load_cluster("dgx-a100-80gb:128");
   const program::Program program = std::get<program::Program>(program::lower(gpt3_175b()));
   const Prepared ordered = prepared(gpt3_175b(), cluster);
@@ -187,10 +187,10 @@ TEST(Stop, EndsWhatIsPlayedWithoutAResult) {
   EXPECT_EQ(kind_of(sample_iterations(costed, {}, 3, 1, now)), base::ErrorKind::kInterrupted);
   EXPECT_EQ(kind_of(sample_until(costed, {}, 3, 1, now, {})), base::ErrorKind::kInterrupted);
 
-  // What was played by then is kept: on so many cores at most one sample more each.
+  // What was simulated by then is kept: on so many cores at most one sample more each.
   std::stop_source later;
-  const auto some = sample_until(costed, {}, 10'000, 1, later.get_token(), [&](int played) {
-    if (played == 3) later.request_stop();
+  const auto some = sample_until(costed, {}, 10'000, 1, later.get_token(), [&](int simulated) {
+    if (simulated == 3) later.request_stop();
   });
   ASSERT_TRUE(some.ok());
   EXPECT_GE(some.value().samples_ps.size(), 3U);

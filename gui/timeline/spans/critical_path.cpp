@@ -3,16 +3,16 @@
 #include <algorithm>
 #include <unordered_map>
 
-#include "base/patience.h"
+#include "base/cancellation_point.h"
 
 namespace trivium::gui {
 namespace {
 
 class Walker {
  public:
-  Walker(const SpanStore& store, const std::stop_token& stop) : store_(store), patience_(stop) {
+  Walker(const SpanStore& store, const std::stop_token& stop) : store_(store), cancellation_(stop) {
     for (const Flow& flow : store.flows()) {
-      patience_.step();
+      cancellation_.step();
       meets_.emplace(flow.from, flow.to);
       meets_.emplace(flow.to, flow.from);
     }
@@ -27,7 +27,7 @@ class Walker {
     std::vector<bool> visited(store_.size());
     std::uint32_t at = last();
     while (at != kNoSpan && !visited[at]) {
-      patience_.step();
+      cancellation_.step();
       visited[at] = true;
       path.push_back(at);
       at = before(at, visited);
@@ -82,7 +82,7 @@ class Walker {
   }
 
   const SpanStore& store_;
-  base::Patience patience_;
+  base::CancellationPoint cancellation_;
   std::unordered_multimap<std::uint32_t, std::uint32_t> meets_;
   std::vector<std::vector<std::uint32_t>> tracks_of_device_;
   std::vector<std::uint32_t> candidates_;

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <unordered_map>
 
-#include "base/patience.h"
+#include "base/cancellation_point.h"
 #include "gui/timeline/spans/name_parts.h"
 
 namespace trivium::gui {
@@ -14,7 +14,7 @@ class FlameBuilder {
  public:
   FlameBuilder(const SpanStore& store, const std::stop_token& stop)
       : store_(store),
-        patience_(stop),
+        cancellation_(stop),
         phase_(alike(store.titles(), without_micro_batch)),
         segment_(alike(store.details(), layer_in)),
         op_(alike(store.details(), without_layer)) {
@@ -30,7 +30,7 @@ class FlameBuilder {
     for (const std::uint32_t track : tracks_of(store_, stretch)) {
       const std::uint32_t to = store_.first_starting_at(track, stretch.end_ps);
       for (std::uint32_t s = store_.first_ending_after(track, stretch.begin_ps); s < to; ++s) {
-        patience_.step();
+        cancellation_.step();
         const std::int64_t ps =
             std::min(store_.end_of(s), stretch.end_ps) - std::max(store_.start_of(s), stretch.begin_ps);
         add(s, ps);
@@ -130,7 +130,7 @@ class FlameBuilder {
   };
   static constexpr std::uint32_t kWaiting = kNoSpan;
   const SpanStore& store_;
-  base::Patience patience_;
+  base::CancellationPoint cancellation_;
   std::vector<std::uint32_t> phase_, segment_, op_;
   std::vector<char> has_task_, has_segment_, has_op_;
   std::unordered_map<Key, std::uint32_t, Hash> known_;

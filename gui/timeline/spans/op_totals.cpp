@@ -7,7 +7,7 @@
 #include <iterator>
 #include <memory>
 
-#include "base/patience.h"
+#include "base/cancellation_point.h"
 #include "base/seconds.h"
 #include "gui/timeline/spans/name_parts.h"
 #include "gui/timeline/spans/program_spans.h"
@@ -80,14 +80,14 @@ std::string OpNames::name(std::uint32_t span) const {
 
 std::vector<OpTotal> op_totals(const SpanStore& store, const Stretch& stretch, const WorkOf& work,
                                const std::stop_token& stop) {
-  base::Patience patience(stop);
+  base::CancellationPoint cancellation(stop);
   const OpNames names(store);
   std::unordered_map<std::uint64_t, OpTotal> totals;
   for (const std::uint32_t track : tracks_of(store, stretch)) {
     const std::uint32_t from = store.first_ending_after(track, stretch.begin_ps);
     const std::uint32_t to = store.first_starting_at(track, stretch.end_ps);
     for (std::uint32_t span = from; span < to; ++span) {
-      patience.step();
+      cancellation.step();
       OpTotal& total = totals[names.of(span)];
       if (total.spans++ == 0) total.category = store.category_of(span);
       if (total.first == kNoSpan || is_earlier(store, span, total.first)) total.first = span;

@@ -7,7 +7,7 @@
 #include <map>
 #include <unordered_map>
 
-#include "base/patience.h"
+#include "base/cancellation_point.h"
 #include "gui/timeline/spans/store_builder.h"
 
 namespace trivium::gui {
@@ -45,7 +45,7 @@ class Filler {
   }
 
   std::shared_ptr<const SpanStore> fill(const std::stop_token& stop) {
-    base::Patience patience(stop);
+    base::CancellationPoint cancellation(stop);
     const auto steps = step_starts(timeline_);
     for (const auto& [step, start] : steps) builder_.add_step(start);
     builder_.reserve(timeline_.events.size() + timeline_.events.size() / 8);
@@ -53,7 +53,7 @@ class Filler {
     std::int32_t step = 0;
     bool first = true;
     for (std::uint32_t e = 0; e < timeline_.events.size(); ++e) {
-      patience.step();
+      cancellation.step();
       const Event& event = timeline_.events[e];
       if (first || event.step != step) start = steps.at(step = event.step), first = false;
       add(event, e, start);
@@ -65,7 +65,7 @@ class Filler {
         if (lane != kNoRow) builder_.set_primary(lane, true);
       }
     }
-    join(patience);
+    join(cancellation);
     return builder_.build(stop);
   }
 
@@ -90,7 +90,7 @@ class Filler {
     }
     span.category = builder_.category(task != nullptr ? category_of(*task, op, event.lane) : Category::kOther);
     const std::uint32_t added = builder_.add(span);
-    if (op != nullptr) note_meeting(event, *task, *op, added);
+    if (op != nullptr) note_rendezvous(event, *task, *op, added);
   }
 
   // Names are made once: tasks and ops are few where their pairs are many.
@@ -139,7 +139,7 @@ class Filler {
 
   // Ends of one transfer share its number and their coordinates apart from the stage. Collectives that join stages are
   // met in the order in which each rank issues them.
-  void note_meeting(const Event& event, const program::Task& task, const program::Op& op, std::uint32_t span) {
+  void note_rendezvous(const Event& event, const program::Task& task, const program::Op& op, std::uint32_t span) {
     if (event.rank < 0 || event.rank >= program_.mesh.size()) return;
     program::Coordinates at = program_.mesh.coordinates(event.rank);
     if (task.transfer >= 0 && (op.kind == program::OpKind::kSend || op.kind == program::OpKind::kRecv)) {
@@ -154,17 +154,17 @@ class Filler {
     const int place = places_[{event.step, event.rank, static_cast<int>(op.group)}]++;
     if (op.group == program::Group::kEmbedding) at.pipeline = 0;
     const int whose = op.group == program::Group::kEmbedding ? program_.mesh.rank(at) : at.data;
-    meetings_[{event.step, static_cast<int>(op.group), place, op.group == program::Group::kWorld ? 0 : whose}]
+    rendezvous_[{event.step, static_cast<int>(op.group), place, op.group == program::Group::kWorld ? 0 : whose}]
         .push_back(span);
   }
 
-  void join(base::Patience& patience) {
+  void join(base::CancellationPoint& cancellation) {
     for (const auto& [key, ends] : transfers_) {
-      patience.step();
+      cancellation.step();
       if (ends[0] != kNoSpan && ends[1] != kNoSpan) builder_.add_flow(ends[0], ends[1], true);
     }
-    for (const auto& [key, members] : meetings_) {
-      patience.step();
+    for (const auto& [key, members] : rendezvous_) {
+      cancellation.step();
       for (std::size_t m = 1; m < members.size(); ++m) builder_.add_flow(members[m - 1], members[m], false);
     }
   }
@@ -186,9 +186,9 @@ class Filler {
   std::unordered_map<std::uint64_t, std::uint32_t> titles_, details_;
   std::unordered_map<std::int32_t, RankRows> lanes_;
   std::map<std::int32_t, std::int32_t> nodes_;
-  std::map<std::tuple<int, int, int>, Ends> transfers_;                            // step, transfer, coordinates
-  std::map<std::tuple<int, int, int>, int> places_;                                // step, rank, group
-  std::map<std::tuple<int, int, int, int>, std::vector<std::uint32_t>> meetings_;  // step, group, place, whose
+  std::map<std::tuple<int, int, int>, Ends> transfers_;                              // step, transfer, coordinates
+  std::map<std::tuple<int, int, int>, int> places_;                                  // step, rank, group
+  std::map<std::tuple<int, int, int, int>, std::vector<std::uint32_t>> rendezvous_;  // step, group, place, whose
 };
 
 }  // namespace

@@ -8,8 +8,8 @@
 #include <map>
 #include <tuple>
 
+#include "base/cancellation_point.h"
 #include "base/error.h"
-#include "base/patience.h"
 #include "base/seconds.h"
 #include "calibration/measurements/run_events.h"
 #include "calibration/validate/validate.h"
@@ -40,13 +40,13 @@ struct Prediction {
 
 void predict(const program::PlanFile& plan, const hardware::Cluster& cluster, Prediction& prediction,
              const std::stop_token& stop) {
-  const base::Patience patience(stop);
+  const base::CancellationPoint cancellation(stop);
   const auto prepared = simulator::prepare(plan.job, cluster, {.fits = false}, stop);
-  patience.look();
+  cancellation.look();
   if (!prepared) refuse(prepared.error().message);
   prediction.program = prepared.value().shared_program();
   auto simulated = simulator::simulate(prepared.value(), {simulator::Granularity::kOp, true}, stop);
-  patience.look();
+  cancellation.look();
   if (!simulated) refuse(simulated.error().message);
   prediction.simulation = std::move(simulated).value();
   prediction.on_time = cluster;
@@ -88,7 +88,7 @@ int typical_step(const std::map<int, double>& seconds, double run_s) {
 class Comparer {
  public:
   Comparer(const Prediction& prediction, const program::Program& recorded, const std::stop_token& stop)
-      : predicted_(prediction), recorded_(recorded), stop_(stop), patience_(stop) {
+      : predicted_(prediction), recorded_(recorded), stop_(stop), cancellation_(stop) {
     root_ = builder_.add_row(kNoRow, RowKind::kCluster, "", 0);
     builder_.add_step(0);
     for (int c = 0; c < kErrorHues; ++c) {
@@ -96,14 +96,14 @@ class Comparer {
     }
     const auto& events = prediction.simulation.timeline.events;
     for (std::size_t e = 0; e < events.size(); ++e) {
-      patience_.step();
+      cancellation_.step();
       by_rank_[events[e].rank].push_back(e);
     }
   }
 
   RunComparison compare(const program::Timeline& measured, int step) {
     for (const Event& event : measured.events) {
-      patience_.step();
+      cancellation_.step();
       if (event.step == step) add_measured(event);
     }
     result_.predicted_ps = predicted_.simulation.iteration_ps;
@@ -120,13 +120,13 @@ class Comparer {
     result_.measured_ps = std::max(result_.measured_ps, event.end_ps);
     add_predicted_rank(event.rank);
     add_span(event, recorded_, event.rank, kMeasured);
-    const double twin = task != nullptr && op != nullptr ? predicted_seconds(event, *task, *op) : -1;
-    if (twin < 0) {
+    const double predicted = task != nullptr && op != nullptr ? predicted_seconds(event, *task, *op) : -1;
+    if (predicted < 0) {
       ++result_.unmatched;
       return;
     }
     if (calibration::is_transfer(*op)) return;
-    MatchedOp matched{event.rank, category_of(*task, op, event.lane), op->kind,    twin,
+    MatchedOp matched{event.rank, category_of(*task, op, event.lane), op->kind,    predicted,
                       0,          event.start_ps + event.wait_ps,     event.end_ps};
     matched.measured_s =
         static_cast<double>(std::max<std::int64_t>(0, matched.end_ps - matched.start_ps)) * kSecondsPerPs;
@@ -137,13 +137,14 @@ class Comparer {
   /// -1 where the prediction has no such op: the record was made of another plan.
   double predicted_seconds(const Event& event, const program::Task& task, const program::Op& op) const {
     const program::Program& program = *predicted_.program;
-    const program::Task* twin = task_of(program, event);
-    const program::Op* twin_op = op_of(program, event);
-    if (twin == nullptr || twin_op == nullptr) return -1;
-    if (twin->kind != task.kind || twin->micro_batch != task.micro_batch || twin_op->kind != op.kind) return -1;
+    const program::Task* predicted = task_of(program, event);
+    const program::Op* predicted_op = op_of(program, event);
+    if (predicted == nullptr || predicted_op == nullptr) return -1;
+    if (predicted->kind != task.kind || predicted->micro_batch != task.micro_batch || predicted_op->kind != op.kind)
+      return -1;
     const auto role = static_cast<std::size_t>(predicted_.program->role_index(event.rank));
     const auto& bodies = predicted_.costed.op_ps[role];
-    return static_cast<double>(bodies[static_cast<std::size_t>(twin->body)][static_cast<std::size_t>(event.op)]) *
+    return static_cast<double>(bodies[static_cast<std::size_t>(predicted->body)][static_cast<std::size_t>(event.op)]) *
            kSecondsPerPs;
   }
 
@@ -151,7 +152,7 @@ class Comparer {
   void add_predicted_rank(int rank) {
     if (rank < 0 || rank >= predicted_.program->mesh.size() || !predicted_ranks_.emplace(rank, true).second) return;
     for (const std::size_t e : by_rank_[predicted_.program->representative(predicted_.program->role_of(rank))]) {
-      patience_.step();
+      cancellation_.step();
       add_span(predicted_.simulation.timeline.events[e], *predicted_.program, rank, kPredicted);
     }
   }
@@ -216,7 +217,7 @@ class Comparer {
   const Prediction& predicted_;
   const program::Program& recorded_;
   std::stop_token stop_;
-  base::Patience patience_;
+  base::CancellationPoint cancellation_;
   RunComparison result_;
   StoreBuilder builder_;
   std::int32_t root_ = kNoRow;

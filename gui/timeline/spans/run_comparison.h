@@ -27,7 +27,7 @@ struct RunComparison {
   std::vector<int> steps;                  ///< that the record holds events of
   std::shared_ptr<const SpanStore> spans;  ///< per rank and lane: predicted, measured, error
   std::vector<MatchedOp> ops;              ///< transfers are not among them: their spans say when they were posted
-  std::size_t unmatched = 0;               ///< measured events without a predicted twin
+  std::size_t unmatched = 0;               ///< measured events without a predicted event
   std::int64_t predicted_ps = 0, measured_ps = 0;  ///< length of the step, from its first event to its last
   double step_s = 0;  ///< of the step as the run recorded it; where it did not, as long as its events
   double run_s = 0;   ///< median of the run's steps, which its validation takes; 0: no step is recorded

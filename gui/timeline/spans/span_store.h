@@ -35,7 +35,7 @@ struct Track {
   std::uint32_t first_block = 0;
 };
 
-/// A transfer or a meeting: what happens in `from` reaches `to`.
+/// A transfer or a rendezvous: what happens in `from` reaches `to`.
 struct Flow {
   std::uint32_t from = 0, to = 0;
   bool transfer = true;  ///< false: a collective that joins devices; no arrow, but the critical path passes through it

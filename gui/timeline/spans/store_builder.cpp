@@ -65,20 +65,20 @@ std::uint8_t StoreBuilder::category(std::string_view name) {
 }
 
 std::shared_ptr<const SpanStore> StoreBuilder::build(const std::stop_token& stop) {
-  base::Patience patience(stop);
+  base::CancellationPoint cancellation(stop);
   auto store = std::make_shared<SpanStore>();
   if (categories_.empty()) category(Category::kOther);
   store->categories_ = categories_;
   for (std::size_t c = 0; c < categories_.size(); ++c) {
     if (categories_[c].name == gui::name_of(Category::kWaiting)) store->waiting_ = static_cast<int>(c);
   }
-  place_spans(*store, order_rows(*store), patience);
+  place_spans(*store, order_rows(*store), cancellation);
   store->titles_ = titles_.take();
   store->details_ = details_.take();
   store->steps_ = std::move(steps_);
   std::sort(store->steps_.begin(), store->steps_.end());
-  sum_blocks(*store, patience);
-  summarise(*store, patience);
+  sum_blocks(*store, cancellation);
+  summarise(*store, cancellation);
   *this = StoreBuilder();
   return store;
 }
@@ -112,7 +112,7 @@ std::vector<std::int32_t> StoreBuilder::order_rows(SpanStore& store) {
 }
 
 void StoreBuilder::place_spans(SpanStore& store, const std::vector<std::int32_t>& place_of_row,
-                               base::Patience& patience) {
+                               base::CancellationPoint& cancellation) {
   std::vector<std::vector<std::uint32_t>> by_row(place_of_row.size());
   {
     std::vector<std::size_t> counts(place_of_row.size());
@@ -122,7 +122,7 @@ void StoreBuilder::place_spans(SpanStore& store, const std::vector<std::int32_t>
   }
   bool events = false;
   for (std::uint32_t s = 0; s < size(); ++s) {
-    patience.step();
+    cancellation.step();
     by_row[static_cast<std::size_t>(place_of_row[static_cast<std::size_t>(spans_[s].row)])].push_back(s);
     spans_[s].end_ps = std::max(spans_[s].end_ps, spans_[s].start_ps);
     events = events || spans_[s].event != kNoSpan;
@@ -133,20 +133,20 @@ void StoreBuilder::place_spans(SpanStore& store, const std::vector<std::int32_t>
   store.category_.reserve(size());
   std::vector<std::uint32_t> place_of_span(flows_.empty() ? 0 : size(), kNoSpan);
   for (std::size_t r = 0; r < by_row.size(); ++r) {
-    place_row(store, static_cast<std::int32_t>(r), by_row[r], place_of_span, patience);
+    place_row(store, static_cast<std::int32_t>(r), by_row[r], place_of_span, cancellation);
     by_row[r] = {};
   }
   if (!events) store.event_.clear();
-  place_flows(store, place_of_row, place_of_span, patience);
+  place_flows(store, place_of_row, place_of_span, cancellation);
   if (store.size() == 0) return;
   store.begin_ = *std::min_element(store.start_.begin(), store.start_.end());
   store.end_ = *std::max_element(store.stop_.begin(), store.stop_.end());
 }
 
 void StoreBuilder::place_flows(SpanStore& store, const std::vector<std::int32_t>& place_of_row,
-                               const std::vector<std::uint32_t>& place_of_span, base::Patience& patience) {
+                               const std::vector<std::uint32_t>& place_of_span, base::CancellationPoint& cancellation) {
   for (const Flow& flow : flows_) {
-    patience.step();
+    cancellation.step();
     const Flow placed{place_of_span[flow.from], place_of_span[flow.to], flow.transfer};
     if (placed.from != kNoSpan && placed.to != kNoSpan) store.flows_.push_back(placed);
   }
@@ -159,26 +159,26 @@ void StoreBuilder::place_flows(SpanStore& store, const std::vector<std::int32_t>
     return kNoSpan;
   };
   for (const FlowAt& flow : flows_at_) {
-    patience.step();
+    cancellation.step();
     const Flow placed{innermost(flow.from_row, flow.from_ps), innermost(flow.to_row, flow.to_ps), true};
     if (placed.from != kNoSpan && placed.to != kNoSpan) store.flows_.push_back(placed);
   }
   std::stable_sort(store.flows_.begin(), store.flows_.end(), [&](const Flow& a, const Flow& b) {
-    patience.step();
+    cancellation.step();
     return store.start_[a.from] < store.start_[b.from];
   });
 }
 
 // Spans of a row go to the first track that is free when they start.
 void StoreBuilder::place_row(SpanStore& store, std::int32_t row, std::vector<std::uint32_t>& spans,
-                             std::vector<std::uint32_t>& place_of_span, base::Patience& patience) {
+                             std::vector<std::uint32_t>& place_of_span, base::CancellationPoint& cancellation) {
   const auto earlier = [&](std::uint32_t a, std::uint32_t b) {
     const NewSpan &x = spans_[a], &y = spans_[b];
     return x.start_ps != y.start_ps ? x.start_ps < y.start_ps : x.end_ps > y.end_ps;
   };
   // A span without length goes before what starts with it, so that ends stay in order too.
   const auto before = [&](std::uint32_t a, std::uint32_t b) {
-    patience.step();
+    cancellation.step();
     const NewSpan &x = spans_[a], &y = spans_[b];
     const bool empty_x = x.end_ps == x.start_ps, empty_y = y.end_ps == y.start_ps;
     if (x.start_ps == y.start_ps && empty_x != empty_y) return empty_x;
@@ -209,7 +209,7 @@ void StoreBuilder::place_row(SpanStore& store, std::int32_t row, std::vector<std
   for (const auto& track : tracks) {
     store.tracks_.push_back({row, store.size(), static_cast<std::uint32_t>(track.size()), 0});
     for (const std::uint32_t s : track) {
-      patience.step();
+      cancellation.step();
       const NewSpan& span = spans_[s];
       if (!place_of_span.empty()) place_of_span[s] = store.size();
       store.start_.push_back(span.start_ps);
@@ -222,14 +222,14 @@ void StoreBuilder::place_row(SpanStore& store, std::int32_t row, std::vector<std
   }
 }
 
-void StoreBuilder::sum_blocks(SpanStore& store, base::Patience& patience) {
+void StoreBuilder::sum_blocks(SpanStore& store, base::CancellationPoint& cancellation) {
   const std::size_t slots = store.categories_.size();
   std::vector<std::int64_t> sums(slots);
   for (Track& track : store.tracks_) {
     track.first_block = static_cast<std::uint32_t>(store.block_start_.size());
     std::fill(sums.begin(), sums.end(), 0);
     for (std::uint32_t i = 0; i < track.count; ++i) {
-      patience.step();
+      cancellation.step();
       const std::uint32_t span = track.first + i;
       if (i % SpanStore::kBlock == 0) {
         store.block_start_.push_back(store.start_[span]);
@@ -243,7 +243,7 @@ void StoreBuilder::sum_blocks(SpanStore& store, base::Patience& patience) {
   }
 }
 
-void StoreBuilder::summarise(SpanStore& store, base::Patience& patience) {
+void StoreBuilder::summarise(SpanStore& store, base::CancellationPoint& cancellation) {
   store.summary_of_row_.assign(store.rows_.size(), -1);
   const std::size_t slots = store.categories_.size();
   const std::int64_t length = store.end_ - store.begin_;
@@ -265,7 +265,7 @@ void StoreBuilder::summarise(SpanStore& store, base::Patience& patience) {
     for (const std::uint32_t t : tracks) {
       const Track& track = store.tracks_[t];
       for (std::uint32_t s = track.first; s < track.first + track.count; ++s) {
-        patience.step();
+        cancellation.step();
         std::int64_t at = store.start_[s] - store.begin_;
         const std::int64_t stop = store.stop_[s] - store.begin_;
         for (std::int64_t bin = at / summary.bin_ps; at < stop; ++bin) {

@@ -10,7 +10,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "base/patience.h"
+#include "base/cancellation_point.h"
 #include "gui/timeline/spans/span_store.h"
 
 namespace trivium::gui {
@@ -75,13 +75,14 @@ class StoreBuilder {
     std::int64_t order = 0;
   };
   std::vector<std::int32_t> order_rows(SpanStore& store);
-  void place_spans(SpanStore& store, const std::vector<std::int32_t>& place_of_row, base::Patience& patience);
+  void place_spans(SpanStore& store, const std::vector<std::int32_t>& place_of_row,
+                   base::CancellationPoint& cancellation);
   void place_row(SpanStore& store, std::int32_t row, std::vector<std::uint32_t>& spans,
-                 std::vector<std::uint32_t>& place_of_span, base::Patience& patience);
+                 std::vector<std::uint32_t>& place_of_span, base::CancellationPoint& cancellation);
   void place_flows(SpanStore& store, const std::vector<std::int32_t>& place_of_row,
-                   const std::vector<std::uint32_t>& place_of_span, base::Patience& patience);
-  static void sum_blocks(SpanStore& store, base::Patience& patience);
-  static void summarise(SpanStore& store, base::Patience& patience);
+                   const std::vector<std::uint32_t>& place_of_span, base::CancellationPoint& cancellation);
+  static void sum_blocks(SpanStore& store, base::CancellationPoint& cancellation);
+  static void summarise(SpanStore& store, base::CancellationPoint& cancellation);
 
   std::vector<NewRow> rows_;
   std::vector<NewSpan> spans_;

@@ -44,7 +44,7 @@ struct RawEvent {
 
 class Reader {
  public:
-  Reader(std::string file, const std::stop_token& stop) : file_(std::move(file)), stop_(stop), patience_(stop) {
+  Reader(std::string file, const std::stop_token& stop) : file_(std::move(file)), stop_(stop), cancellation_(stop) {
     root_ = builder_.add_row(kNoRow, RowKind::kCluster, std::filesystem::path(file_).filename().string(), 0);
   }
 
@@ -97,7 +97,7 @@ class Reader {
 
   void read_events(json::array events) {
     for (auto value : events) {
-      patience_.step();
+      cancellation_.step();
       json::value event = value.value();
       if (event.type() != json::json_type::object) fail_here("is no event; every event is an object");
       take(parse(event.get_object()));
@@ -290,7 +290,7 @@ class Reader {
   };
   std::string file_;
   std::stop_token stop_;
-  base::Patience patience_;
+  base::CancellationPoint cancellation_;
   std::string pointer_;
   std::uint64_t index_ = 0, ignored_ = 0, unfinished_ = 0;
   bool placed_ = false;
@@ -310,7 +310,7 @@ class Reader {
 
 /// A process is a device's row, a stream a lane.
 Trace trace_of_kernels(const std::filesystem::path& path, const std::stop_token& stop) {
-  base::Patience patience(stop);
+  base::CancellationPoint cancellation(stop);
   StoreBuilder builder;
   const std::int32_t root = builder.add_row(kNoRow, RowKind::kCluster, path.filename().string(), 0);
   std::int64_t number = 0;
@@ -318,7 +318,7 @@ Trace trace_of_kernels(const std::filesystem::path& path, const std::stop_token&
     std::map<int, std::int32_t> devices;
     std::map<std::pair<int, std::int64_t>, std::int32_t> streams;
     for (const calibration::imports::Kernel& kernel : trace.kernels) {
-      patience.step();
+      cancellation.step();
       const auto [device, new_device] = devices.try_emplace(kernel.device, kNoRow);
       if (new_device) {
         const std::string name = trace.rank ? fmt::format("rank {} · GPU {}", *trace.rank, kernel.device)

@@ -1,5 +1,6 @@
 // The words that kernels are written in. A kernel is a struct whose call operator is one thread's work; it is compiled
-// for the device by nvcc, and by any compiler for the twins of the tests, which run the same source on the host.
+// for the device by nvcc, and by any compiler for the host emulation of the tests, which run the same source on the
+// host.
 //
 // `Thread` is what a kernel knows of its place and of its neighbours:
 //   thread(), threads()   within the block; a multiple of 32         block(), blocks()

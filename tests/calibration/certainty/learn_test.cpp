@@ -33,7 +33,7 @@ TEST(Learn, FindsThePartsThatErrorsWereDrawnFrom) {
   EXPECT_NEAR(parts.run[0], 0.03, 0.003);
   EXPECT_GE(parts.machine, 0.08);
   EXPECT_LT(parts.machine, 0.18);
-  EXPECT_NEAR(parts.twin, 0.03, 0.005);
+  EXPECT_NEAR(parts.between_plans, 0.03, 0.005);
   EXPECT_EQ(learned.model.cells().size(), 30U);
 }
 

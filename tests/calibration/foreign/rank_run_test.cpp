@@ -75,7 +75,7 @@ TEST(Alignment, CollectivesEndTogetherOnAllClocks) {
   align(runs);
   EXPECT_DOUBLE_EQ(runs[0].shift_s, 0);
   EXPECT_NEAR(runs[1].shift_s, -5, 1e-9);
-  EXPECT_EQ(meetings_of(runs).size(), 2U);
+  EXPECT_EQ(rendezvous_of(runs).size(), 2U);
 
   const std::vector<RankTimes> times = times_of(runs);
   EXPECT_NEAR(times[0].compute_s, 30e-6, 1e-9);

@@ -43,7 +43,7 @@ Scenario interleaved() {
 }
 
 /// A plan control turned to and fro in a window that shows `view`: until the figures of the plan have come and the
-/// view, its spans laid out, is painted. That the plan is played op by op as well is waited for between two turns.
+/// view, its spans laid out, is painted. That the plan is simulated op by op as well is waited for between two turns.
 void plan_control_to_picture(benchmark::State& state, MainWindow::View view, const Scenario& scenario) {
   MainWindow window;
   window.resize(1600, 900);

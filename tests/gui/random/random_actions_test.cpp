@@ -71,7 +71,7 @@ TEST(RandomActions, LeaveTheWindowStandingAndTrue) {
     if (qEnvironmentVariableIsSet("TRIVIUM_SOAK_TALK")) std::fprintf(stderr, "%d %s\n", actions, name.c_str());
   }
   ASSERT_TRUE(QTest::qWaitFor([&] { return window.document().settled(); }, 120'000));
-  {  // What is shown is what playing the scenario by itself gives.
+  {  // What is shown is what simulating the scenario by itself gives.
     const Evaluation alone = evaluate(window.document().scenario(), Depth::kFull);
     EXPECT_EQ(window.document().evaluation()->refusal, alone.refusal);
     EXPECT_EQ(window.document().evaluation()->figures.iteration_ps, alone.figures.iteration_ps);

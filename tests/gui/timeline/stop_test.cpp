@@ -2,7 +2,7 @@
 // looks passes, however soon the stop was asked for: it is the loops themselves that look.
 #include <gtest/gtest.h>
 
-#include "base/patience.h"
+#include "base/cancellation_point.h"
 #include "calibration/measurements/run_events.h"
 #include "calibration/validate/validate.h"
 #include "gui/timeline/spans/critical_path.h"
@@ -14,7 +14,8 @@
 namespace trivium::gui {
 namespace {
 
-constexpr std::int64_t kFew = base::Patience::kStepsBetweenLooks / 16, kMany = base::Patience::kStepsBetweenLooks;
+constexpr std::int64_t kFew = base::CancellationPoint::kStepsBetweenLooks / 16,
+                       kMany = base::CancellationPoint::kStepsBetweenLooks;
 
 std::stop_token stopped() {
   std::stop_source stop;

@@ -11,7 +11,7 @@ Candidate taking(double seconds, int tensor) {
   Candidate candidate;
   candidate.plan.tensor = tensor;
   candidate.simulation.iteration_s = seconds;
-  candidate.simulation.certainty.twin = 0.05;
+  candidate.simulation.certainty.between_plans = 0.05;
   return candidate;
 }
 

@@ -48,7 +48,7 @@ TEST(WhyNot, NamesTheRule) {
   EXPECT_EQ(why.iteration_s, 0);
 }
 
-TEST(WhyNot, GivesUpWhatItPlaysWhenItIsStopped) {
+TEST(WhyNot, GivesUpWhatItSimulatesWhenItIsStopped) {
   const Case c;
   program::Job other = c.other();
   other.plan = {};

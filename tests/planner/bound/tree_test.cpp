@@ -36,9 +36,9 @@ TEST(Tree, NoPlanIsFasterThanTheBoundOfANodeAboveIt) {
       program::Job job = request.job;
       job.plan = plan;
       SCOPED_TRACE(program::summary(plan) + " " + plan.placement + " on " + request.cluster.name);
-      const auto played = iteration(job, request.cluster, false);
-      ASSERT_TRUE(std::holds_alternative<std::int64_t>(played));
-      const std::int64_t took = std::get<std::int64_t>(played);
+      const auto simulated = iteration(job, request.cluster, false);
+      ASSERT_TRUE(std::holds_alternative<std::int64_t>(simulated));
+      const std::int64_t took = std::get<std::int64_t>(simulated);
       for (std::size_t n = 0; n < path->size(); ++n) {
         EXPECT_LE((*path)[n].bound_ps, took) << "level " << static_cast<int>((*path)[n].level);
         EXPECT_GE((*path)[n].bound_ps, (*path)[n == 0 ? 0 : n - 1].bound_ps);
@@ -158,15 +158,15 @@ TEST(Tree, NoPlanWithOffloadedActivationsIsFasterThanItsBound) {
       const simulator::ScheduleCosts schedule_costs =
           simulator::CostEstimator(job, request.cluster).schedule_costs(job.plan);
       const std::int64_t bound = simulator::lower_bound_ps(schedule_costs, simulator::recurrence_ends(schedule_costs));
-      const auto played = iteration(job, request.cluster, false);
-      ASSERT_TRUE(std::holds_alternative<std::int64_t>(played));
-      EXPECT_LE(bound, std::get<std::int64_t>(played));
+      const auto simulated = iteration(job, request.cluster, false);
+      ASSERT_TRUE(std::holds_alternative<std::int64_t>(simulated));
+      EXPECT_LE(bound, std::get<std::int64_t>(simulated));
       EXPECT_EQ(simulator::recurrence_ends(schedule_costs).stages,
                 simulator::recurrence_ends(schedule_costs, simulator::Rounds::kAll).stages);
       ++plans;
       if (job.plan.offload.parameters != program::Storage::kNone) continue;  // no bound counts their copies
       ++counted;
-      tight += static_cast<double>(bound) > 0.95 * static_cast<double>(std::get<std::int64_t>(played)) ? 1 : 0;
+      tight += static_cast<double>(bound) > 0.95 * static_cast<double>(std::get<std::int64_t>(simulated)) ? 1 : 0;
     }
   }
   EXPECT_GT(plans, 500);

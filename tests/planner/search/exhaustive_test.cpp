@@ -1,4 +1,4 @@
-// The certificate of a search, checked by playing every plan of a space of thousands.
+// The certificate of a search, checked by simulating every plan of a space of thousands.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -39,7 +39,7 @@ TEST(ExhaustiveSearch, FindsNothingFasterThanTheSearchProved) {
   EXPECT_EQ(static_cast<std::int64_t>(plans.size()), result.plans_in_space);
   EXPECT_GT(plans.size(), 3000U);
   constexpr std::int64_t kNone = std::numeric_limits<std::int64_t>::max();
-  std::vector<std::int64_t> played(plans.size(), kNone);
+  std::vector<std::int64_t> simulated(plans.size(), kNone);
   run_parallel(
       plans.size(), 2, {},
       [&](std::size_t i) {
@@ -53,18 +53,18 @@ TEST(ExhaustiveSearch, FindsNothingFasterThanTheSearchProved) {
           job.plan = std::get<program::Plan>(layered);
         }
         const auto alone = iteration(job, request.cluster, true);
-        if (const auto* ps = std::get_if<std::int64_t>(&alone)) played[i] = *ps;
+        if (const auto* ps = std::get_if<std::int64_t>(&alone)) simulated[i] = *ps;
       },
       [](std::size_t) {});
-  const std::int64_t fastest = *std::min_element(played.begin(), played.end());
+  const std::int64_t fastest = *std::min_element(simulated.begin(), simulated.end());
   EXPECT_NEAR(result.best_s, static_cast<double>(fastest) * 1e-12, 1e-12);
-  const auto runs = std::count_if(played.begin(), played.end(), [](std::int64_t ps) { return ps != kNone; });
+  const auto runs = std::count_if(simulated.begin(), simulated.end(), [](std::int64_t ps) { return ps != kNone; });
   EXPECT_LE(static_cast<std::int64_t>(plans.size()) - runs, result.plans_infeasible + result.plans_bounded);
   EXPECT_LT(result.plans_simulated, runs);
 }
 
-// Of the whole space of a large problem a sample is played, lowered from scratch: nothing beats the optimum, and where
-// a plan was refused for its memory, lowering it says so too.
+// Of the whole space of a large problem a sample is simulated, lowered from scratch: nothing beats the optimum, and
+// where a plan was refused for its memory, lowering it says so too.
 TEST(ExhaustiveSearch, NoPlanOfASampleBeatsTheOptimumOfMillions) {
   SearchRequest request;
   request.job.model = models::load_model("gpt3-175b");
@@ -85,7 +85,7 @@ TEST(ExhaustiveSearch, NoPlanOfASampleBeatsTheOptimumOfMillions) {
     return values[std::uniform_int_distribution<std::size_t>(0, values.size() - 1)(random)];
   };
   constexpr int kSample = kSanitized ? 200 : 3000;
-  int played = 0;
+  int simulated = 0;
   double fastest = std::numeric_limits<double>::infinity();
   for (int i = 0; i < kSample; ++i) {
     const program::Plan split = any(space.splits());
@@ -99,11 +99,11 @@ TEST(ExhaustiveSearch, NoPlanOfASampleBeatsTheOptimumOfMillions) {
     const auto alone = iteration(job, request.cluster, true);
     const auto* ps = std::get_if<std::int64_t>(&alone);
     if (ps == nullptr) continue;
-    ++played;
+    ++simulated;
     fastest = std::min(fastest, static_cast<double>(*ps) * 1e-12);
   }
-  std::cout << played << " plans of " << kSample << " drawn were played\n";
-  EXPECT_GT(played, kSample / 20);
+  std::cout << simulated << " plans of " << kSample << " drawn were simulated\n";
+  EXPECT_GT(simulated, kSample / 20);
   EXPECT_GE(fastest, result.best_s * (1 - request.gap));
 }
 

@@ -85,14 +85,14 @@ std::int64_t fastest_of_all(const SearchRequest& request, std::int64_t& tried) {
             if (!std::holds_alternative<program::Plan>(layered)) continue;
             job.plan.stage_layers = std::get<program::Plan>(layered).stage_layers;
             if (refusal(job, request.cluster, 0)) continue;
-            const auto played = iteration(job, request.cluster, true);
-            if (const auto* ps = std::get_if<std::int64_t>(&played)) fastest = std::min(fastest, *ps);
+            const auto simulated = iteration(job, request.cluster, true);
+            if (const auto* ps = std::get_if<std::int64_t>(&simulated)) fastest = std::min(fastest, *ps);
           }
           continue;
         }
         if (refusal(job, request.cluster, 0)) continue;
-        const auto played = iteration(job, request.cluster, true);
-        if (const auto* ps = std::get_if<std::int64_t>(&played)) fastest = std::min(fastest, *ps);
+        const auto simulated = iteration(job, request.cluster, true);
+        if (const auto* ps = std::get_if<std::int64_t>(&simulated)) fastest = std::min(fastest, *ps);
       }
     }
   }
@@ -290,10 +290,10 @@ TEST(ReplicaKindSearch, TakesSizesAsTheyAreGiven) {
   EXPECT_TRUE(two.best.front().plan.replica_micro_batch.empty());
 
   request.job.plan.replica_micro_batch = {4, 2};
-  const SearchResult unlike = search(request, 2, {}, {});
-  ASSERT_EQ(unlike.alternatives.size(), 1U);
-  ASSERT_FALSE(unlike.best.empty());
-  EXPECT_EQ(unlike.best.front().plan.replica_micro_batch, (std::vector<int>{4, 2}));
+  const SearchResult different_replicas = search(request, 2, {}, {});
+  ASSERT_EQ(different_replicas.alternatives.size(), 1U);
+  ASSERT_FALSE(different_replicas.best.empty());
+  EXPECT_EQ(different_replicas.best.front().plan.replica_micro_batch, (std::vector<int>{4, 2}));
 
   request.job.plan.data = 4;
   request.fixed.insert("data");

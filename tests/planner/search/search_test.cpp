@@ -60,7 +60,7 @@ struct BruteForce {
 BruteForce by_brute_force(const SearchRequest& request) {
   BruteForce found;
   std::int64_t& infeasible = found.infeasible;
-  std::vector<SimulationTrace> played;
+  std::vector<SimulationTrace> simulated;
   for (const Member& member : enumerate(request)) {
     program::Plan plan = member.plan;
     program::Job job = request.job;
@@ -83,21 +83,21 @@ BruteForce by_brute_force(const SearchRequest& request) {
     const auto alone = iteration(job, request.cluster, !request.ignore_memory);
     if (std::holds_alternative<std::int64_t>(alone)) {
       const std::int64_t ps = std::get<std::int64_t>(alone);
-      played.push_back({ps, program::summary(plan), plan});
+      simulated.push_back({ps, program::summary(plan), plan});
       found.shares = found.shares || std::get<std::int64_t>(quick_bound(job, request.cluster, false)) < ps;
     } else {
       ++infeasible;
     }
   }
-  std::sort(played.begin(), played.end());
-  played.resize(std::min(played.size(), static_cast<std::size_t>(request.best)));
-  for (const SimulationTrace& p : played) found.best.push_back(p.summary + " " + std::to_string(p.ps));
+  std::sort(simulated.begin(), simulated.end());
+  simulated.resize(std::min(simulated.size(), static_cast<std::size_t>(request.best)));
+  for (const SimulationTrace& p : simulated) found.best.push_back(p.summary + " " + std::to_string(p.ps));
   return found;
 }
 
 /// Problems of the kinds that a search treats apart.
 struct Kinds {
-  int all = 0, experts = 0, offload = 0, unlike = 0, sites = 0, shared = 0, pairs = 0;
+  int all = 0, experts = 0, offload = 0, heterogeneous = 0, sites = 0, shared = 0, pairs = 0;
 
   void count(const SearchRequest& request, bool shares, const SearchResult& found) {
     const auto open = [&](const char* field) { return !request.fixed.contains(field); };
@@ -106,7 +106,7 @@ struct Kinds {
     ++all;
     experts += request.job.model.experts ? 1 : 0;
     offload += lanes && (open("offload.optimizer") || open("offload.activations")) ? 1 : 0;
-    unlike += request.cluster.homogeneous() ? 0 : 1;
+    heterogeneous += request.cluster.homogeneous() ? 0 : 1;
     sites += request.cluster.links.empty() ? 0 : 1;
     shared += shares ? 1 : 0;
     pairs += !found.best.empty() && found.best.front().plan.overlap.expert ? 1 : 0;
@@ -116,7 +116,7 @@ struct Kinds {
     return fmt::format(
         "{} problems: {} with experts, {} with offload open, {} on heterogeneous nodes, {} at two sites, {} with plans "
         "that shared links slow down, {} whose best plan runs exchanges with experts beside other passes",
-        all, experts, offload, unlike, sites, shared, pairs);
+        all, experts, offload, heterogeneous, sites, shared, pairs);
   }
 };
 
@@ -145,23 +145,23 @@ Kinds check_against_brute_force(unsigned seed, int problems, SearchRequest (*dra
 
 constexpr int kProblems = kSanitized ? 40 : 200;
 
-TEST(Search, FindsWhatPlayingEveryPlanFinds) {
+TEST(Search, FindsWhatSimulatingEveryPlanFinds) {
   const Kinds kinds = check_against_brute_force(3, kProblems, random_problem);
   EXPECT_GT(kinds.experts, kProblems / 8);
   EXPECT_GT(kinds.offload, kProblems / 4);
-  EXPECT_GT(kinds.unlike, kProblems / 6);
+  EXPECT_GT(kinds.heterogeneous, kProblems / 6);
   EXPECT_GT(kinds.sites, kProblems / 15);
 }
 
-TEST(Search, FindsWhatPlayingEveryPlanFindsWhereLinksAreShared) {
+TEST(Search, FindsWhatSimulatingEveryPlanFindsWhereLinksAreShared) {
   const Kinds kinds = check_against_brute_force(13, kProblems, random_crowded_problem);
   EXPECT_GT(kinds.experts, kProblems / 8);
   EXPECT_GT(kinds.offload, kProblems / 4);
-  EXPECT_GT(kinds.unlike, kProblems / 6);
+  EXPECT_GT(kinds.heterogeneous, kProblems / 6);
   EXPECT_GT(kinds.shared, kProblems / 25);
 }
 
-TEST(Search, FindsWhatPlayingEveryPlanFindsWhereExchangesWithExpertsRunBesideOtherPasses) {
+TEST(Search, FindsWhatSimulatingEveryPlanFindsWhereExchangesWithExpertsRunBesideOtherPasses) {
   const Kinds kinds = check_against_brute_force(19, kProblems / 2, random_pair_problem);
   EXPECT_GT(kinds.pairs, kProblems / 20);
   EXPECT_GT(kinds.offload, kProblems / 20);
@@ -180,10 +180,10 @@ SearchRequest random_problem_in_a_v(std::mt19937& random) {
   return request;
 }
 
-TEST(Search, FindsWhatPlayingEveryPlanInAVFinds) {
+TEST(Search, FindsWhatSimulatingEveryPlanInAVFinds) {
   const Kinds kinds = check_against_brute_force(17, kProblems / 4, random_problem_in_a_v);
   EXPECT_GT(kinds.experts, 0);
-  EXPECT_GT(kinds.unlike, 0);
+  EXPECT_GT(kinds.heterogeneous, 0);
 }
 
 TEST(Search, AnswersTheSameOnAnyNumberOfThreads) {
@@ -408,7 +408,7 @@ TEST(Search, StoppedBeforeItBeganHasNothingAndSaysSo) {
   EXPECT_TRUE(result.best.empty());
 }
 
-// The first round of plans is played, its best is reported, and the search is stopped there.
+// The first round of plans is simulated, its best is reported, and the search is stopped there.
 TEST(Search, StoppedOnTheWayReturnsTheBestSoFar) {
   SearchRequest request = small_problem();
   request.best = 40;  // more than one round holds

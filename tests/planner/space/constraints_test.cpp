@@ -133,15 +133,15 @@ TEST(Constraint, SearchesOverlapExpertsForStacksThatCan) {
 
 TEST(Constraint, SearchesLeaveOutOffloadOnUnlikeNodesAlone) {
   const auto alike = hardware::load_cluster("dgx-a100-80gb:2");
-  const auto unlike = hardware::load_cluster("dgx-a100-80gb:1+dgx1-v100-32gb:1");
+  const auto heterogeneous = hardware::load_cluster("dgx-a100-80gb:1+dgx1-v100-32gb:1");
   program::Plan plan;
   plan.offload.optimizer = program::Storage::kHost;
   EXPECT_EQ(broken_by(usual_bounds(alike, "trivium", {}, {}), plan), nullptr);
-  const auto usual = usual_bounds(unlike, "trivium", {}, {});
+  const auto usual = usual_bounds(heterogeneous, "trivium", {}, {});
   ASSERT_NE(broken_by(usual, plan), nullptr);
   EXPECT_EQ(broken_by(usual, plan)->lifted(), "with --allow offload");
-  EXPECT_EQ(broken_by(usual_bounds(unlike, "trivium", {"offload"}, {}), plan), nullptr);
-  EXPECT_EQ(broken_by(usual_bounds(unlike, "trivium", {}, {"offload.optimizer"}), plan), nullptr);
+  EXPECT_EQ(broken_by(usual_bounds(heterogeneous, "trivium", {"offload"}, {}), plan), nullptr);
+  EXPECT_EQ(broken_by(usual_bounds(heterogeneous, "trivium", {}, {"offload.optimizer"}), plan), nullptr);
   plan.overlap.tensor = true;
   EXPECT_NE(broken_by(usual_bounds(alike, "trivium", {}, {}), plan), nullptr);
 }

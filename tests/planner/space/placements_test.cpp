@@ -36,12 +36,12 @@ std::map<Seating, std::set<std::int64_t>> times_of(const SearchRequest& request,
     program::Job job = request.job;
     job.plan = split;
     job.plan.placement = placement;
-    const auto played = iteration(job, request.cluster, false);
-    if (!std::holds_alternative<std::int64_t>(played)) {
-      ADD_FAILURE() << std::get<program::Infeasible>(played).reason;
+    const auto simulated = iteration(job, request.cluster, false);
+    if (!std::holds_alternative<std::int64_t>(simulated)) {
+      ADD_FAILURE() << std::get<program::Infeasible>(simulated).reason;
       continue;
     }
-    times[seating_of(split, placement, request.cluster)].insert(std::get<std::int64_t>(played));
+    times[seating_of(split, placement, request.cluster)].insert(std::get<std::int64_t>(simulated));
   }
   return times;
 }

@@ -107,18 +107,18 @@ TEST(RankMemory, OfTheParametersGradientsAndStateByPrecision) {
   // 4 layers x 12,704 + embeddings 2,560 + final norm 64 = 53,440 numbers, each part a multiple of 16.
   Job job = tiny_job();
   const auto bytes = [&](Space space) { return lowered(job).roles[0].bytes[static_cast<std::size_t>(space)]; };
-  const std::int64_t n = 53440, twin = 64 * 32;  // the head's use of the tied embedding has a gradient of its own
+  const std::int64_t n = 53440, as_head = 64 * 32;  // the head's use of the tied embedding has a gradient of its own
   EXPECT_EQ(bytes(Space::kParameter), 4 * n);
-  EXPECT_EQ(bytes(Space::kGradient), 4 * (n + twin));
+  EXPECT_EQ(bytes(Space::kGradient), 4 * (n + as_head));
   EXPECT_EQ(bytes(Space::kOptimizer), 8 * n);  // two moments
   job.plan.precision = DType::kBf16;
   EXPECT_EQ(bytes(Space::kParameter), 2 * n);
-  EXPECT_EQ(bytes(Space::kGradient), 4 * (n + twin));
+  EXPECT_EQ(bytes(Space::kGradient), 4 * (n + as_head));
   EXPECT_EQ(bytes(Space::kOptimizer), 12 * n);  // and the master copy
   // Megatron's README: 18 bytes a parameter with bf16 and fp32 gradients, 20 with fp16. The vocabulary pads from 64 to
   // 128.
   job.plan.stack = "megatron";
-  const std::int64_t padded = n + twin;
+  const std::int64_t padded = n + as_head;
   const auto state = [&] { return bytes(Space::kParameter) + bytes(Space::kGradient) + bytes(Space::kOptimizer); };
   EXPECT_EQ(state(), 18 * padded);
   job.plan.precision = DType::kFp16;

@@ -1,4 +1,4 @@
-// Replicas with micro-batches of unlike sizes: a role for every stage and size, and what they share.
+// Replicas with micro-batches of different sizes: a role for every stage and size, and what they share.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -74,8 +74,8 @@ TEST_P(HalfKernels, AProductIsTheFp32OneRoundedOnce) {
   const auto x = halves(numbers(5 * 7, 1), type), w = halves(numbers(7 * 3, 2), type);
   const std::vector<float> wide_x = widened(x, type), wide_w = widened(w, type);
   std::vector<float> exact(15);
-  Call twin(OpKind::kMatmul, 5, 3, 7);
-  twin.in(0, wide_x).in(1, wide_w).out(0, exact).run<float>();
+  Call wide(OpKind::kMatmul, 5, 3, 7);
+  wide.in(0, wide_x).in(1, wide_w).out(0, exact).run<float>();
   std::vector<std::uint16_t> y(15);
   HalfCall call(OpKind::kMatmul, 5, 3, 7, type);
   call.in(0, x, type).in(1, w, type).out(0, y, type).run();

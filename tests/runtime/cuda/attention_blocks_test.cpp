@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "runtime/cuda/ops_attention.h"
+#include "tests/runtime/cuda/emulated_call.h"
 #include "tests/runtime/cuda/host_threads.h"
-#include "tests/runtime/cuda/twin_call.h"
 
 namespace trivium::runtime::cuda {
 namespace {

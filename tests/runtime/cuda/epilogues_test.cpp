@@ -12,7 +12,7 @@
 #include "runtime/inproc/threads.h"
 #include "simulator/prepare.h"
 #include "tests/program/jobs.h"
-#include "tests/runtime/cuda/twin_backend.h"
+#include "tests/runtime/cuda/host_emulation_backend.h"
 #include "tests/runtime/executor/harness.h"
 
 namespace trivium::runtime::cuda {
@@ -166,11 +166,11 @@ TEST(Epilogues, TrainAsWithoutThemFusedOrWithoutAnAlgorithm) {
     job.plan.recompute = plan.recompute;
     job.plan.offload = plan.offload;
     const std::vector<double> wanted = train_fused(job, nullptr);
-    TwinBackend apart;
+    HostEmulationBackend apart;
     expect_near(wanted, train_fused(job, &apart), 2e-3);
     EXPECT_EQ(apart.fused(), 0);
     for (const Fusing fusing : {Fusing::kOn, Fusing::kWithoutAlgorithm}) {
-      TwinBackend fused(fusing);
+      HostEmulationBackend fused(fusing);
       expect_near(wanted, train_fused(job, &fused), 2e-3);
       EXPECT_EQ(fused.fused(), plan.recompute == program::Recompute::kFull ? 24 : 16);
     }

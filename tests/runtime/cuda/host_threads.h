@@ -22,7 +22,7 @@ namespace trivium::runtime::cuda {
 /// runs as far ahead of the others as the block's barriers let it.
 enum class Turns { kAscending, kDescending, kShuffled };
 
-/// 0 … count - 1 in the order of the turns; `seed` makes one shuffle unlike another.
+/// 0 … count - 1 in the order of the turns; `seed` makes one shuffle differ from another.
 std::vector<int> in_turns(int count, Turns turns, unsigned seed);
 
 /// A block's threads, run in turn on the caller's thread. A fiber that waits for others gives way to the next.

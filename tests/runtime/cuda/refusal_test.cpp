@@ -161,8 +161,9 @@ TEST(CudaRefusal, NamesWhatLlama4AndGrokAdd) {
   EXPECT_THAT(refusal_for(job), testing::HasSubstr("no factors on logits yet"));
 }
 
-// Every op kind that computes has a twin in both types, and so a kernel: the table is the device's. Casts to 8 bits,
-// latent attention, dropless experts, biases of experts and growing queries, which are refused by name, have none yet.
+// Every op kind that computes has a emulated in both types, and so a kernel: the table is the device's. Casts to 8
+// bits, latent attention, dropless experts, biases of experts and growing queries, which are refused by name, have none
+// yet.
 TEST(CudaOperations, CoverEveryKindThatComputes) {
   for (int kind = 0; kind < program::kOpKinds; ++kind) {
     program::Op op;

@@ -4,8 +4,8 @@
 
 #include "program/ir/op.h"
 #include "runtime/cuda/loader.h"
+#include "tests/runtime/cuda/emulated_call.h"
 #include "tests/runtime/cuda/gpu_here.h"
-#include "tests/runtime/cuda/twin_call.h"
 
 namespace trivium::runtime::cuda {
 namespace {
@@ -13,26 +13,26 @@ namespace {
 using program::DType;
 using program::OpKind;
 
-TwinCall attention_call(OpKind kind, std::int64_t samples, int sequence, int heads, int kv_heads, int dim) {
-  TwinCall call(kind, samples * sequence, static_cast<std::int64_t>(heads) * dim, 0);
+EmulatedCall attention_call(OpKind kind, std::int64_t samples, int sequence, int heads, int kv_heads, int dim) {
+  EmulatedCall call(kind, samples * sequence, static_cast<std::int64_t>(heads) * dim, 0);
   call.op.heads = heads, call.op.kv_heads = kv_heads, call.op.head_dim = dim;
   call.op.sequence = sequence, call.op.flash = true;
   return call;
 }
 
-// Tolerances as in attention_twin_test.cpp.
+// Tolerances as in attention_emulation_test.cpp.
 void expect_attention(DType type, std::int64_t samples, int sequence, int heads, int kv_heads, int dim) {
   const double tolerance = type == DType::kBf16 ? 0.02 : 0.02 / 8;
   const std::int64_t tokens = samples * sequence, width = static_cast<std::int64_t>(heads + 2 * kv_heads) * dim;
   const std::int64_t out = tokens * heads * dim;
-  TwinCall forward = attention_call(OpKind::kAttention, samples, sequence, heads, kv_heads, dim);
+  EmulatedCall forward = attention_call(OpKind::kAttention, samples, sequence, heads, kv_heads, dim);
   forward.with_in(0, Form::kTyped, uniform(tokens * width, 1)).with_out(0, Form::kTyped, uniform(out, 2));
-  expect_twins(forward.with_out(1, Form::kWide, uniform(tokens * heads, 3)), type, tolerance);
+  expect_equal_to_emulation(forward.with_out(1, Form::kWide, uniform(tokens * heads, 3)), type, tolerance);
   const auto results = forward.on_cpu(type);
-  TwinCall backward = attention_call(OpKind::kAttentionBackward, samples, sequence, heads, kv_heads, dim);
+  EmulatedCall backward = attention_call(OpKind::kAttentionBackward, samples, sequence, heads, kv_heads, dim);
   backward.with_in(0, Form::kTyped, uniform(tokens * width, 1)).with_in(1, Form::kTyped, results[0]);
   backward.with_in(2, Form::kWide, results[1]).with_in(3, Form::kTyped, uniform(out, 4));
-  expect_twins(backward.with_out(0, Form::kTyped, uniform(tokens * width, 5)), type, tolerance);
+  expect_equal_to_emulation(backward.with_out(0, Form::kTyped, uniform(tokens * width, 5)), type, tolerance);
 }
 
 TEST(GpuShapes, FusedAttention) {
@@ -44,27 +44,29 @@ TEST(GpuShapes, FusedAttention) {
 
 TEST(GpuShapes, ProductsOfGpt2) {
   for (const bool transposed : {false, true}) {
-    TwinCall call(OpKind::kMatmul, 1024, 2304, 768), dgrad(OpKind::kMatmulDgrad, 1024, 2304, 768),
+    EmulatedCall call(OpKind::kMatmul, 1024, 2304, 768), dgrad(OpKind::kMatmulDgrad, 1024, 2304, 768),
         wgrad(OpKind::kMatmulWgrad, 1024, 2304, 768);
     call.op.weight_transposed = dgrad.op.weight_transposed = wgrad.op.weight_transposed = transposed;
     const auto x = uniform(1024 * 768, 1), w = uniform(2304 * 768, 2), dy = uniform(1024 * 2304, 3);
     call.with_in(0, Form::kTyped, x).with_in(1, Form::kTyped, w).with_in(2, Form::kTyped, uniform(2304, 4));
-    expect_twins(call.with_out(0, Form::kTyped, dy));
-    expect_twins(dgrad.with_in(0, Form::kTyped, dy).with_in(1, Form::kTyped, w).with_out(0, Form::kTyped, x));
+    expect_equal_to_emulation(call.with_out(0, Form::kTyped, dy));
+    expect_equal_to_emulation(
+        dgrad.with_in(0, Form::kTyped, dy).with_in(1, Form::kTyped, w).with_out(0, Form::kTyped, x));
     wgrad.with_in(0, Form::kTyped, x).with_in(1, Form::kTyped, dy).with_out(0, Form::kWide, w);
-    expect_twins(wgrad.with_out(1, Form::kWide, uniform(2304, 5)), 1e-5);
+    expect_equal_to_emulation(wgrad.with_out(1, Form::kWide, uniform(2304, 5)), 1e-5);
   }
 }
 
 TEST(GpuShapes, RowsOfGpt2) {
-  TwinCall norm(OpKind::kNorm, 4096, 1600, 0);
+  EmulatedCall norm(OpKind::kNorm, 4096, 1600, 0);
   norm.with_in(0, Form::kTyped, uniform(4096 * 1600, 1)).with_in(1, Form::kTyped, uniform(1600, 2));
   norm.with_in(2, Form::kTyped, uniform(1600, 3)).with_out(0, Form::kTyped, uniform(4096 * 1600, 4));
-  expect_twins(norm.with_out(1, Form::kWide, uniform(8192, 5)));
-  TwinCall sums(OpKind::kLossSums, 64, 50304, 0);
+  expect_equal_to_emulation(norm.with_out(1, Form::kWide, uniform(8192, 5)));
+  EmulatedCall sums(OpKind::kLossSums, 64, 50304, 0);
   sums.a.vocabulary = 50257;
   sums.with_in(0, Form::kWide, uniform(64 * 50304, 1)).with_in(1, Form::kWide, std::vector<double>(64, 1));
-  expect_twins(sums.with_in(2, Form::kInts, indices(64, 2, 50257)).with_out(0, Form::kWide, uniform(128, 3)), 3e-6);
+  expect_equal_to_emulation(
+      sums.with_in(2, Form::kInts, indices(64, 2, 50257)).with_out(0, Form::kWide, uniform(128, 3)), 3e-6);
 }
 
 // What is sent and what is left make up the gradient again; nothing that is left is larger than anything sent.

@@ -84,7 +84,7 @@ TEST(OffloadRun, StateOfShardedParametersAndGradients) {
   }
 }
 
-// Layers with and without experts take turns, or two dense ones come before each mixture: rooms of unlike sizes.
+// Layers with and without experts take turns, or two dense ones come before each mixture: rooms of different sizes.
 TEST(OffloadRun, ActivationsOfMixturesInSomeLayersChangeNothingAtAll) {
   for (const int every : {1, 2, 3}) {
     for (const auto& [expert, pipeline, context] : {std::tuple{1, 1, 1}, {2, 2, 1}, {1, 2, 2}}) {

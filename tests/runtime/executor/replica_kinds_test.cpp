@@ -1,4 +1,4 @@
-// Replicas whose micro-batches are of unlike sizes compute what one rank computes, under every split of each.
+// Replicas whose micro-batches are of different sizes compute what one rank computes, under every split of each.
 #include <gtest/gtest.h>
 
 #include <vector>
@@ -8,7 +8,7 @@
 namespace trivium::runtime::testing {
 namespace {
 
-program::Job unlike(program::Plan plan, std::vector<int> sizes) {
+program::Job with_sizes(program::Plan plan, std::vector<int> sizes) {
   plan.data = static_cast<int>(sizes.size());
   plan.replica_micro_batch = std::move(sizes);
   program::Job job = toy_job(plan);
@@ -32,7 +32,7 @@ TEST(ReplicaKinds, OfEveryZeroStageEqualTheUnsplitRun) {
         program::Plan plan;
         plan.zero_stage = stage;
         plan.overlap.gradient_reduction = plan.overlap.parameter_gather = overlap;
-        expect_equivalent(one_kind(), unlike(plan, sizes));
+        expect_equivalent(one_kind(), with_sizes(plan, sizes));
       }
     }
   }
@@ -45,10 +45,10 @@ TEST(ReplicaKinds, OfEverySplitInsideEqualTheUnsplitRun) {
     plan.pipeline = 2;
     plan.schedule = schedule;
     plan.virtual_stages = schedule == program::Schedule::kInterleaved ? 2 : 1;
-    expect_equivalent(one_kind(), unlike(plan, {3, 1}));
+    expect_equivalent(one_kind(), with_sizes(plan, {3, 1}));
     plan.zero_stage = 1;
     plan.placement = "data-pipeline-tensor-context";
-    expect_equivalent(one_kind(), unlike(plan, {1, 3}));
+    expect_equivalent(one_kind(), with_sizes(plan, {1, 3}));
   }
   for (const auto method : {program::ContextMethod::kRing, program::ContextMethod::kAllToAll}) {
     program::Plan plan;
@@ -56,20 +56,20 @@ TEST(ReplicaKinds, OfEverySplitInsideEqualTheUnsplitRun) {
     plan.context_method = method;
     plan.attention = program::Attention::kFlash;  // which a ring needs
     plan.zero_stage = 2;
-    expect_equivalent(one_kind(), unlike(plan, {1, 3}));
+    expect_equivalent(one_kind(), with_sizes(plan, {1, 3}));
   }
   program::Plan plan;
   plan.tensor = 2;
   plan.pipeline = 2;
   plan.sequence_parallel = true;
-  expect_equivalent(one_kind(), unlike(plan, {3, 1}));
+  expect_equivalent(one_kind(), with_sizes(plan, {3, 1}));
   plan.sequence_parallel = false;
   plan.scatter_gather = program::ScatterGather::kOn;
   plan.recompute = program::Recompute::kFull;
-  expect_equivalent(one_kind(), unlike(plan, {1, 3}));
+  expect_equivalent(one_kind(), with_sizes(plan, {1, 3}));
   plan = {};
   plan.offload.optimizer = plan.offload.activations = program::Storage::kHost;
-  expect_equivalent(one_kind(), unlike(plan, {2, 1, 1}));
+  expect_equivalent(one_kind(), with_sizes(plan, {2, 1, 1}));
 }
 
 TEST(ReplicaKinds, DropWhatTheUnsplitRunDrops) {
@@ -80,7 +80,7 @@ TEST(ReplicaKinds, DropWhatTheUnsplitRunDrops) {
   for (const int pipeline : {1, 2}) {
     program::Plan plan;
     plan.pipeline = pipeline;
-    program::Job job = unlike(plan, {1, 3});
+    program::Job job = with_sizes(plan, {1, 3});
     job.training.dropout = 0.2;
     expect_equivalent(reference, job);
   }

@@ -136,9 +136,9 @@ std::optional<Sizes> sizes_of(const Choice& c) {
   }
   for (const Layout& each : c.layouts) {
     if (each.ld < whole(each.rows)) refuse(fmt::format("leading dimension {} of {} rows", each.ld, each.rows));
-    if (each.batch != a.batch) refuse("batches of unlike counts");
+    if (each.batch != a.batch) refuse("batches of different counts");
   }
-  if (a.type != b.type || in.type != out.type) refuse("A and B, or C and D, of unlike types");
+  if (a.type != b.type || in.type != out.type) refuse("A and B, or C and D, of different types");
   if (out.type != a.type && out.type != CUDA_R_32F) return std::nullopt;
   const Description& d = c.description;
   if (d.scale != CUDA_R_32F) return std::nullopt;

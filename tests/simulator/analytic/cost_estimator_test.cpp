@@ -17,9 +17,9 @@ constexpr int kPlans = 300;
 program::Program lowered(const program::Job& job) { return std::get<program::Program>(program::lower(job)); }
 
 std::int64_t makespan(const program::Program& program, const hardware::Cluster& cluster, Granularity granularity) {
-  const auto played = list_schedule(cost(program, cluster), granularity);
-  EXPECT_TRUE(played.ok()) << played.error().message;
-  return played.ok() ? played.value().makespan_ps : 0;
+  const auto simulated = list_schedule(cost(program, cluster), granularity);
+  EXPECT_TRUE(simulated.ok()) << simulated.error().message;
+  return simulated.ok() ? simulated.value().makespan_ps : 0;
 }
 
 // No search has these (planner/space/space.cpp): the estimator does not know that split backwards reduce sharded
@@ -28,7 +28,7 @@ bool has_no_sketch(const program::Plan& plan) {
   return program::traits_of(plan.schedule).splits_backward && (plan.zero_stage > 1 || plan.stack != "trivium");
 }
 
-TEST(CostEstimator, BoundIsNeverAboveWhatTheEnginePlays) {
+TEST(CostEstimator, BoundIsNeverAboveWhatTheEngineSchedules) {
   std::mt19937 random(7);
   for (int i = 0; i < kPlans; ++i) {
     const RandomJob made = random_job(random);
@@ -53,7 +53,7 @@ TEST(CostEstimator, BoundIsNeverAboveWhatTheEnginePlays) {
 
 // Passes in pairs: neither ends before its own work and the exchanges it waits for, both not before their work
 // together.
-TEST(CostEstimator, BoundOfPassesInPairsIsNeverAboveWhatTheEnginePlays) {
+TEST(CostEstimator, BoundOfPassesInPairsIsNeverAboveWhatTheEngineSchedules) {
   std::mt19937 random(29);
   int tight = 0;
   for (int i = 0; i < kPlans; ++i) {
@@ -62,12 +62,12 @@ TEST(CostEstimator, BoundOfPassesInPairsIsNeverAboveWhatTheEnginePlays) {
     const ScheduleCosts schedule_costs = CostEstimator(made.job, made.cluster).schedule_costs(made.job.plan);
     const std::int64_t bound = lower_bound_ps(schedule_costs),
                        walked = lower_bound_ps(schedule_costs, recurrence_ends(schedule_costs));
-    const std::int64_t played = makespan(lowered(made.job), made.cluster, Granularity::kSegment);
+    const std::int64_t simulated = makespan(lowered(made.job), made.cluster, Granularity::kSegment);
     EXPECT_GT(bound, 0);
     EXPECT_LE(bound, walked);
-    EXPECT_LE(walked, played);
+    EXPECT_LE(walked, simulated);
     EXPECT_EQ(recurrence_ends(schedule_costs).stages, recurrence_ends(schedule_costs, Rounds::kAll).stages);
-    tight += 10 * walked > 8 * played ? 1 : 0;
+    tight += 10 * walked > 8 * simulated ? 1 : 0;
   }
   EXPECT_GT(2 * tight, kPlans);  // a bound of nothing would pass too
 }
@@ -144,9 +144,9 @@ TEST(CostEstimator, WalkIsWithinThreePercentOfAnInterleavedPlan) {
   const hardware::Cluster cluster = hardware::load_cluster("dgx-a100-80gb:512");
   const ScheduleCosts schedule_costs = CostEstimator(job, cluster).schedule_costs(job.plan);
   const auto walked = static_cast<double>(lower_bound_ps(schedule_costs, recurrence_ends(schedule_costs)));
-  const auto played = static_cast<double>(makespan(lowered(job), cluster, Granularity::kSegment));
-  EXPECT_LE(walked, played);
-  EXPECT_GT(walked, 0.97 * played);
+  const auto simulated = static_cast<double>(makespan(lowered(job), cluster, Granularity::kSegment));
+  EXPECT_LE(walked, simulated);
+  EXPECT_GT(walked, 0.97 * simulated);
   EXPECT_GT(walked, static_cast<double>(lower_bound_ps(schedule_costs)));
 }
 
@@ -163,9 +163,9 @@ TEST(CostEstimator, BoundIsWithinFourPercentForThePublishedSplitOfGpt3) {
   job.plan.recompute = program::Recompute::kFull;
   const hardware::Cluster cluster = hardware::load_cluster("dgx-a100-80gb:128");
   const auto bound = static_cast<double>(lower_bound_ps(CostEstimator(job, cluster).schedule_costs(job.plan)));
-  const auto played = static_cast<double>(makespan(lowered(job), cluster, Granularity::kSegment));
-  EXPECT_LE(bound, played);
-  EXPECT_GT(bound, 0.96 * played);
+  const auto simulated = static_cast<double>(makespan(lowered(job), cluster, Granularity::kSegment));
+  EXPECT_LE(bound, simulated);
+  EXPECT_GT(bound, 0.96 * simulated);
 }
 
 // Sharded over 64 replicas on eight nodes, two micro-batches each: with little left out but the ends' collectives, the
@@ -186,9 +186,9 @@ TEST(CostEstimator, BoundOfShardedPlansIsWithinTenPercent) {
         job.plan.shard_group = shard_group;
         job.plan.overlap.parameter_gather = job.plan.overlap.gradient_reduction = overlap;
         const auto bound = static_cast<double>(lower_bound_ps(CostEstimator(job, cluster).schedule_costs(job.plan)));
-        const auto played = static_cast<double>(makespan(lowered(job), cluster, Granularity::kSegment));
-        EXPECT_LE(bound, played);
-        EXPECT_GT(bound, 0.9 * played) << program::summary(job.plan) << (overlap ? " overlapped" : "");
+        const auto simulated = static_cast<double>(makespan(lowered(job), cluster, Granularity::kSegment));
+        EXPECT_LE(bound, simulated);
+        EXPECT_GT(bound, 0.9 * simulated) << program::summary(job.plan) << (overlap ? " overlapped" : "");
       }
     }
   }

@@ -130,7 +130,7 @@ TEST(PublishedBubbles, AFixedOrderInAVIdlesLittleMoreThanASearchedOne) {
   }
 }
 
-/// Plays a slot, or several as one, once what they need is there: results leave when all are done.
+/// Simulates a slot, or several as one, once what they need is there: results leave when all are done.
 class Together {
  public:
   explicit Together(int pipeline) : pipeline_(pipeline), forward_(pass(pipeline)), backward_(pass(pipeline)) {}
@@ -181,17 +181,17 @@ TEST(PublishedBubbles, DualPipeVOfForwardsBesideBackwardsIdlesAsItsAuthorsSay) {
     for (int s = 0; s < p; ++s) slots.push_back(schedule_of(Schedule::kDualPipeV, s, p, 2, micro_batches));
     std::vector<std::span<const program::Slot>> left(slots.begin(), slots.end());
     std::vector<std::int64_t> free(static_cast<std::size_t>(p), 0);
-    Together played(p);
+    Together simulated(p);
     for (bool moved = true; moved;) {
       moved = false;
       for (int s = 0; s < p; ++s) {
         const auto stage = static_cast<std::size_t>(s);
         while (!left[stage].empty()) {
           const auto next = left[stage].first(together(left[stage]));
-          const std::int64_t ready = played.ready(s, next);
+          const std::int64_t ready = simulated.ready(s, next);
           if (ready < 0) break;
           free[stage] = std::max(free[stage], ready) + static_cast<std::int64_t>(next.size());
-          played.done(s, next, free[stage]);
+          simulated.done(s, next, free[stage]);
           left[stage] = left[stage].subspan(next.size());
           moved = true;
         }

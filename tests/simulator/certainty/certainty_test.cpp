@@ -14,7 +14,7 @@ MeasuredErrors errors() {
   parts.device = parts.stack = parts.kind = 0.03;
   parts.machine = 0.10;
   parts.run = {0.05, 0.05, 0.05};
-  parts.twin = 0.04;
+  parts.between_plans = 0.04;
   ErrorCell cell{{"a100", "megatron", "dense", "dgx-a100-80gb", 0}, "a paper", 30, 0, 0, 0.03};
   return {ErrorModel({cell}, parts), ErrorModel({cell}, parts)};
 }

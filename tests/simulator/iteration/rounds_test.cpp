@@ -1,4 +1,4 @@
-// Jobs of many micro-batches, counted: the figures that playing all of them gives, to the picosecond.
+// Jobs of many micro-batches, counted: the figures that simulating all of them gives, to the picosecond.
 #include "simulator/iteration/rounds.h"
 
 #include <gtest/gtest.h>
@@ -17,13 +17,13 @@ namespace {
 
 using program::Program;
 
-Simulation played(const program::Job& job, const hardware::Cluster& cluster, const SimulationOptions& how) {
+Simulation simulated(const program::Job& job, const hardware::Cluster& cluster, const SimulationOptions& how) {
   return simulate(prepared(job, cluster), how).value_or_throw();
 }
 
-TEST(Rounds, AreCountedAsTheyWouldBePlayed) {
+TEST(Rounds, AreCountedAsTheyWouldBeSimulated) {
   std::mt19937 random(61);
-  int counted = 0, played_out = 0, shared = 0;
+  int counted = 0, simulated_in_full = 0, shared = 0;
   for (int i = 0; i < 170; ++i) {
     RandomJob made = random_job(random);
     if (made.job.plan.schedule == program::Schedule::kGpipe) continue;
@@ -38,11 +38,11 @@ TEST(Rounds, AreCountedAsTheyWouldBePlayed) {
     SimulationOptions how;
     how.unshared = true;
     const auto few = simulate_in_rounds(made.job, made.cluster, how, {}).value_or_throw();
-    ++(few ? counted : played_out);
+    ++(few ? counted : simulated_in_full);
     if (!few) continue;
-    const Simulation all = played(made.job, made.cluster, how);
+    const Simulation all = simulated(made.job, made.cluster, how);
     const Program lowered = std::get<Program>(program::lower(made.job));
-    EXPECT_EQ(play_makespan_in_rounds(made.job, made.cluster).value(),
+    EXPECT_EQ(list_schedule_makespan_in_rounds(made.job, made.cluster).value(),
               list_schedule_makespan(cost(lowered, made.cluster)).value_or_throw());
     EXPECT_EQ(few->iteration_ps, all.iteration_ps);
     EXPECT_EQ(few->peak_memory_bytes, all.peak_memory_bytes);
@@ -55,7 +55,7 @@ TEST(Rounds, AreCountedAsTheyWouldBePlayed) {
     EXPECT_EQ(few->breakdown_s, all.breakdown_s);
     shared += all.unshared_s.has_value() ? 1 : 0;
   }
-  std::printf("%d counted, %d played out, %d of the counted shared links\n", counted, played_out, shared);
+  std::printf("%d counted, %d simulated out, %d of the counted shared links\n", counted, simulated_in_full, shared);
   EXPECT_GT(counted, 60);
   EXPECT_GT(shared, 5);
 }
@@ -86,11 +86,11 @@ TEST(Rounds, OfJobsThatMayNotRunAreNone) {
   job.plan.data = 4;
   job.plan.micro_batch = 2;
   job.training.global_batch = 8 * 20'000;
-  EXPECT_TRUE(rounds_to_play(job, cluster));
+  EXPECT_TRUE(rounds_to_simulate(job, cluster));
   job.training.global_batch = 8 * 20'000 + 1;
-  EXPECT_FALSE(rounds_to_play(job, cluster));
+  EXPECT_FALSE(rounds_to_simulate(job, cluster));
   job.training.global_batch = 8 * 40'000;
-  EXPECT_FALSE(rounds_to_play(job, cluster));
+  EXPECT_FALSE(rounds_to_simulate(job, cluster));
   EXPECT_FALSE(simulate_in_rounds(job, cluster, {}, {}).value_or_throw());
 }
 

@@ -109,10 +109,10 @@ TEST(PlacedCluster, EveryStageIsPricedOnItsOwnNodes) {
     return costed.op_ps[stage][static_cast<std::size_t>(body)][0];
   };
   EXPECT_EQ(send_of(mixed, 1), send_of(fast, 1));  // its own end
-  const auto played = list_schedule(mixed, Granularity::kOp);
-  ASSERT_TRUE(played.ok());
+  const auto simulated = list_schedule(mixed, Granularity::kOp);
+  ASSERT_TRUE(simulated.ok());
   std::int64_t longest = 0;
-  for (const Span& span : played.value().stages[2]) {
+  for (const Span& span : simulated.value().stages[2]) {
     const program::Task& task = program.roles[2].tasks[static_cast<std::size_t>(span.task)];
     if (task.kind == program::TaskKind::kSend && task.peer_stage == 3) {
       longest = std::max(longest, span.end_ps - span.begin_ps);
@@ -188,7 +188,7 @@ TEST(PlacedCluster, MoreRanksThanCoresAreNotFaster) {
   EXPECT_GT(eight.iteration_s, four.iteration_s);
   EXPECT_LT(four.iteration_s, 2 * two.iteration_s);
   EXPECT_LT(four.mfu, two.mfu);  // of the cores, not of the ranks
-  // Every rank is played; what one does fills the iteration without gaps or overlaps.
+  // Every rank is simulated; what one does fills the iteration without gaps or overlaps.
   std::vector<std::int64_t> ends(4, 0);
   for (const program::Event& event : four.timeline.events) {
     auto& end = ends[static_cast<std::size_t>(event.rank)];

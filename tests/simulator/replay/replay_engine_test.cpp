@@ -43,7 +43,7 @@ struct Scene {
     to.waits |= static_cast<std::uint8_t>(1 << from_stream);
     ++streams_by_role[actor].in_flight[static_cast<std::size_t>(from_stream)][static_cast<std::size_t>(to_stream)];
   }
-  ReplayOutcome play(const Variation& variation = {}) const {
+  ReplayOutcome run(const Variation& variation = {}) const {
     return run_replay(streams_by_role, topology, variation, std::vector<bool>(streams_by_role.size(), true));
   }
 };
@@ -72,9 +72,9 @@ TEST(Player, AStreamRunsInOrderAndWaitsForSignals) {
   Instruction& second = scene.add(0, kCompute, 5);
   Instruction& other = scene.add(0, kOther, 7);
   scene.signal(0, second, kCompute, other, kOther);
-  const ReplayOutcome played = scene.play();
-  EXPECT_EQ(played.makespan_ps, 22);  // 10 + 5, then 7
-  EXPECT_EQ(played.runs[0][kOther].front().begin, 15);
+  const ReplayOutcome simulated = scene.run();
+  EXPECT_EQ(simulated.makespan_ps, 22);  // 10 + 5, then 7
+  EXPECT_EQ(simulated.runs[0][kOther].front().begin, 15);
 }
 
 // Both arrive, at 10 and at 25; the transfer takes 4.
@@ -88,12 +88,12 @@ TEST(Player, ATransferBeginsWhenBothEndsAreThere) {
     transfer.peer_role = static_cast<std::int16_t>(1 - p);
     scene.signal(p, work, kCompute, transfer, kLink);
   }
-  const ReplayOutcome played = scene.play();
-  EXPECT_EQ(played.makespan_ps, 29);
-  EXPECT_EQ(played.runs[0][kLink].front().arrival, 10);
-  EXPECT_EQ(played.runs[0][kLink].front().begin, 25);
-  EXPECT_EQ(played.rendezvous, 1);
-  EXPECT_EQ(played.flows, 0);
+  const ReplayOutcome simulated = scene.run();
+  EXPECT_EQ(simulated.makespan_ps, 29);
+  EXPECT_EQ(simulated.runs[0][kLink].front().arrival, 10);
+  EXPECT_EQ(simulated.runs[0][kLink].front().begin, 25);
+  EXPECT_EQ(simulated.rendezvous, 1);
+  EXPECT_EQ(simulated.flows, 0);
 }
 
 Scene three_copies(double capacity) {
@@ -113,10 +113,10 @@ TEST(Player, FlowsOnOneLinkShareItWhileTheyOverlap) {
   Instruction& late = scene.copy(0, kOther, 100, 100);
   Instruction& work = scene.add(0, kCompute, 50);
   scene.signal(0, work, kCompute, late, kOther);
-  const ReplayOutcome played = scene.play();
-  EXPECT_EQ(played.runs[0][kLink].front().end, 150);
-  EXPECT_EQ(played.runs[0][kOther].front().end, 200);
-  EXPECT_EQ(played.flows, 2);
+  const ReplayOutcome simulated = scene.run();
+  EXPECT_EQ(simulated.runs[0][kLink].front().end, 150);
+  EXPECT_EQ(simulated.runs[0][kOther].front().end, 200);
+  EXPECT_EQ(simulated.flows, 2);
 }
 
 // Opposite directions are links of their own.
@@ -124,16 +124,16 @@ TEST(Player, DirectionsDoNotHinderEachOther) {
   Scene scene = three_copies(1e12);
   scene.copy(0, kLink, 100, 100, 0);
   scene.copy(0, kOther, 100, 100, 1);
-  EXPECT_EQ(scene.play().makespan_ps, 100);
+  EXPECT_EQ(scene.run().makespan_ps, 100);
 }
 
 TEST(Player, FlowsThatFitTakeExactlyTheirTime) {
   Scene scene = three_copies(2e12);
   scene.copy(0, kLink, 100, 100);
   scene.copy(0, kOther, 333, 333);
-  const ReplayOutcome played = scene.play();
-  EXPECT_EQ(played.runs[0][kLink].front().end, 100);
-  EXPECT_EQ(played.runs[0][kOther].front().end, 333);
+  const ReplayOutcome simulated = scene.run();
+  EXPECT_EQ(simulated.runs[0][kLink].front().end, 100);
+  EXPECT_EQ(simulated.runs[0][kOther].front().end, 333);
 }
 
 // A flow that follows on another without a gap never overlaps it.
@@ -142,7 +142,7 @@ TEST(Player, AnEndComesBeforeAStartAtTheSameTime) {
   Instruction& first = scene.copy(0, kLink, 100, 100);
   Instruction& next = scene.copy(0, kOther, 100, 100);
   scene.signal(0, first, kLink, next, kOther);
-  EXPECT_EQ(scene.play().makespan_ps, 200);
+  EXPECT_EQ(scene.run().makespan_ps, 200);
 }
 
 // Two actors on each of two nodes, 300 B in 100 ps, through adapters of one capacity.
@@ -167,10 +167,10 @@ Scene two_nodes(bool exchange, double adapters) {
 
 // A ring crosses from node to node once: 3 B/ps. In an exchange each sends 100 B to every other: 400 B leave a node.
 TEST(Player, AnExchangeLeavesANodeAsOftenAsItsMembersHavePartnersElsewhere) {
-  EXPECT_EQ(two_nodes(false, 3e12).play().makespan_ps, 100);
-  EXPECT_EQ(two_nodes(true, 4e12).play().makespan_ps, 100);
-  EXPECT_EQ(two_nodes(true, 3e12).play().makespan_ps, 133);  // 400 / 3
-  EXPECT_EQ(two_nodes(true, 2e12).play().makespan_ps, 200);
+  EXPECT_EQ(two_nodes(false, 3e12).run().makespan_ps, 100);
+  EXPECT_EQ(two_nodes(true, 4e12).run().makespan_ps, 100);
+  EXPECT_EQ(two_nodes(true, 3e12).run().makespan_ps, 133);  // 400 / 3
+  EXPECT_EQ(two_nodes(true, 2e12).run().makespan_ps, 200);
 }
 
 // The same nodes at two sites: the ring crosses their link once each way, the exchange with 2 · 2 · 100 B.
@@ -180,7 +180,7 @@ TEST(Player, ALinkBetweenSitesIsCrossedAsTheAdaptersAre) {
     scene.topology.between = {{0, 5, 4}};
     scene.topology.capacity.resize(6, link);
     for (Attachment& attachment : scene.topology.attachments) attachment.site = attachment.node == 0 ? 5 : 0;
-    return scene.play().makespan_ps;
+    return scene.run().makespan_ps;
   };
   EXPECT_EQ(makespan(false, 3e12), 100);
   EXPECT_EQ(makespan(false, 1.5e12), 200);
@@ -200,9 +200,9 @@ TEST(Player, ASlowDeviceStretchesWhatComputesAndASlowLinkWhatMeets) {
   }
   Variation variation;
   variation.device = {1, 1.5};
-  EXPECT_EQ(scene.play(variation).makespan_ps, 19);
+  EXPECT_EQ(scene.run(variation).makespan_ps, 19);
   variation.link = {2, 1};
-  EXPECT_EQ(scene.play(variation).makespan_ps, 23);
+  EXPECT_EQ(scene.run(variation).makespan_ps, 23);
 }
 
 TEST(Player, JitterStaysWithinItsBoundsAndComesFromTheSeedAlone) {
@@ -211,10 +211,10 @@ TEST(Player, JitterStaysWithinItsBoundsAndComesFromTheSeedAlone) {
   Variation variation;
   variation.jitter = .05;
   variation.seed = 1;
-  const ReplayOutcome once = scene.play(variation), again = scene.play(variation);
+  const ReplayOutcome once = scene.run(variation), again = scene.run(variation);
   EXPECT_EQ(once.makespan_ps, again.makespan_ps);
   variation.seed = 2;
-  EXPECT_NE(scene.play(variation).makespan_ps, once.makespan_ps);
+  EXPECT_NE(scene.run(variation).makespan_ps, once.makespan_ps);
   std::int64_t shortest = 1000, longest = 1000;
   for (const RunTimes& run : once.runs[0][kCompute]) {
     shortest = std::min(shortest, run.end - run.begin);
@@ -239,8 +239,8 @@ TEST(Player, RanksTakeTurnsOnCores) {
     scene->topology.capacity = {2};
     scene->topology.cores = 0;
   }
-  EXPECT_EQ(even.play().finish_ps, (std::vector<std::int64_t>{18, 18, 18}));
-  EXPECT_EQ(odd.play().finish_ps, (std::vector<std::int64_t>{9, 15, 15}));
+  EXPECT_EQ(even.run().finish_ps, (std::vector<std::int64_t>{18, 18, 18}));
+  EXPECT_EQ(odd.run().finish_ps, (std::vector<std::int64_t>{9, 15, 15}));
 }
 
 // On one core: both work 10 side by side until 20; rank 1's last 5 are alone, since rank 0 sleeps at the transfer. The
@@ -258,10 +258,10 @@ TEST(Player, WhoWaitsNeedsNoCoreAndIsWokenAtAPrice) {
     transfer.peer_role = static_cast<std::int16_t>(1 - p);
     scene.signal(p, work, kCompute, transfer, kLink);
   }
-  const ReplayOutcome played = scene.play();
-  EXPECT_EQ(played.runs[0][kLink].front().arrival, 20);
-  EXPECT_EQ(played.runs[0][kLink].front().begin, 25);
-  EXPECT_EQ(played.makespan_ps, 32);
+  const ReplayOutcome simulated = scene.run();
+  EXPECT_EQ(simulated.runs[0][kLink].front().arrival, 20);
+  EXPECT_EQ(simulated.runs[0][kLink].front().begin, 25);
+  EXPECT_EQ(simulated.makespan_ps, 32);
 }
 
 TEST(Player, WhatNeverRanIsReported) {
@@ -273,12 +273,12 @@ TEST(Player, WhatNeverRanIsReported) {
   transfer.peer_role = 0;
   Instruction& after = scene.add(0, kOther, 1);
   after.waits = 1 << kLink;
-  const ReplayOutcome played = scene.play();
-  ASSERT_EQ(played.blocked.size(), 2U);
-  EXPECT_EQ(played.blocked[0].stream, kLink);
-  EXPECT_EQ(played.blocked[0].awaited_stream, -1);
-  EXPECT_EQ(played.blocked[1].stream, kOther);
-  EXPECT_EQ(played.blocked[1].awaited_stream, kLink);
+  const ReplayOutcome simulated = scene.run();
+  ASSERT_EQ(simulated.blocked.size(), 2U);
+  EXPECT_EQ(simulated.blocked[0].stream, kLink);
+  EXPECT_EQ(simulated.blocked[0].awaited_stream, -1);
+  EXPECT_EQ(simulated.blocked[1].stream, kOther);
+  EXPECT_EQ(simulated.blocked[1].awaited_stream, kLink);
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
-// Every rank played by the engine: equal to one rank a stage where all ranks of a stage do the same, and what differs
-// where they do not.
+// Every rank simulated by the engine: equal to one rank a stage where all ranks of a stage do the same, and what
+// differs where they do not.
 #include "simulator/replay/replay.h"
 
 #include <gtest/gtest.h>
@@ -77,7 +77,7 @@ TEST(Replay, EveryRankTakesAsLongAsOneRankOfEachStageWherePassesRunInPairs) {
   }
 }
 
-// Replicas of unlike micro-batches: one rank stands for those of a stage and a size, and meets the others' where all
+// Replicas of different micro-batches: one rank stands for those of a stage and a size, and meets the others' where all
 // replicas do.
 TEST(Replay, EveryRankTakesAsLongAsOneRankOfEachStageAndSizeOfMicroBatch) {
   std::mt19937 random(43);
@@ -157,17 +157,17 @@ TEST(Replay, TheIterationLiesBetweenTheBusiestStreamAndTheSerialSum) {
     Variation variation;
     variation.jitter = .3;
     variation.seed = static_cast<std::uint64_t>(i);
-    const Replay played = replay(costed, every, variation, Keep::kEverything).value_or_throw();
+    const Replay simulated = replay(costed, every, variation, Keep::kEverything).value_or_throw();
     std::int64_t serial = 0;
-    for (const RankSpans& rank : played.ranks) {
+    for (const RankSpans& rank : simulated.ranks) {
       std::array<std::int64_t, program::kLanes> busy{};
       for (const Span& span : rank.spans) {
         busy[static_cast<std::size_t>(span.lane)] += span.end_ps - span.begin_ps;
         serial += span.end_ps - span.begin_ps;
       }
-      for (const std::int64_t lane : busy) EXPECT_LE(lane, played.makespan_ps);
+      for (const std::int64_t lane : busy) EXPECT_LE(lane, simulated.makespan_ps);
     }
-    EXPECT_LE(played.makespan_ps, serial);
+    EXPECT_LE(simulated.makespan_ps, serial);
   }
 }
 
@@ -208,12 +208,12 @@ TEST(Replay, TransfersAndReductionsThatOverlapSlowEachOtherDown) {
   const CostedProgram costed = cost(program, cluster);
   const ReplayProgram shared = compile_replay(costed, kShared).value_or_throw();
   EXPECT_FALSE(shared.topology.capacity.empty());
-  const Replay played = replay(costed, shared, {}, Keep::kNothing).value_or_throw();
-  EXPECT_GT(played.flows, 0);
+  const Replay simulated = replay(costed, shared, {}, Keep::kNothing).value_or_throw();
+  EXPECT_GT(simulated.flows, 0);
   const std::int64_t alone = makespan(costed, kAlone);
-  EXPECT_GT(played.makespan_ps, alone);
-  EXPECT_LT(played.makespan_ps, 2 * alone);
-  EXPECT_EQ(played.makespan_ps, makespan(costed, kShared));
+  EXPECT_GT(simulated.makespan_ps, alone);
+  EXPECT_LT(simulated.makespan_ps, 2 * alone);
+  EXPECT_EQ(simulated.makespan_ps, makespan(costed, kShared));
 }
 
 /// Two nodes at two sites, whose link carries so much and takes no time.
@@ -249,15 +249,15 @@ TEST(Replay, FlowsOfDifferentStagesShareALinkBetweenSites) {
   const ReplayProgram shared = compile_replay(costed, kShared).value_or_throw();
   ASSERT_EQ(shared.topology.between.size(), 1u);
   EXPECT_EQ(shared.topology.capacity[static_cast<std::size_t>(shared.topology.between.front().link)], 2e9);
-  const Replay played = replay(costed, shared, {}, Keep::kNothing).value_or_throw();
+  const Replay simulated = replay(costed, shared, {}, Keep::kNothing).value_or_throw();
   const std::int64_t alone = makespan(costed, kAlone);
-  EXPECT_GT(played.makespan_ps, alone);
-  EXPECT_LT(played.makespan_ps, 2 * alone);
+  EXPECT_GT(simulated.makespan_ps, alone);
+  EXPECT_LT(simulated.makespan_ps, 2 * alone);
   // One rank for every stage sees what all see.
   const ReplayProgram folded = compile_replay(costed, {Granularity::kOp, Ranks::kFolded, true}).value_or_throw();
   EXPECT_EQ(folded.topology.actors(), 2);
   const std::int64_t one = replay(costed, folded, {}, Keep::kNothing).value_or_throw().makespan_ps;
-  EXPECT_NEAR(static_cast<double>(one), static_cast<double>(played.makespan_ps), 1e-9 * static_cast<double>(one));
+  EXPECT_NEAR(static_cast<double>(one), static_cast<double>(simulated.makespan_ps), 1e-9 * static_cast<double>(one));
 }
 
 // All eight of a node send through one uplink that carries an eighth of what the adapters do.
@@ -330,10 +330,10 @@ TEST(Replay, AMissingPartnerIsNamedWithRanksAndInstructions) {
   }
   const CostedProgram costed = cost(program, cluster);
   const ReplayProgram made = compile_replay(costed, kAlone).value_or_throw();
-  const auto played = replay(costed, made, {}, Keep::kNothing);
-  ASSERT_FALSE(played.ok());
-  EXPECT_EQ(static_cast<int>(played.error().kind), 1);  // what trivium exits with
-  const std::string& why = played.error().message;
+  const auto simulated = replay(costed, made, {}, Keep::kNothing);
+  ASSERT_FALSE(simulated.ok());
+  EXPECT_EQ(static_cast<int>(simulated.error().kind), 1);  // what trivium exits with
+  const std::string& why = simulated.error().message;
   EXPECT_NE(why.find("the simulation cannot proceed: 4 of 4 ranks are stuck: rank 0 at task "), std::string::npos)
       << why;
   EXPECT_NE(why.find("(send chunk 0 micro-batch 1, transfer 1) waits for rank 2 at task "), std::string::npos) << why;
@@ -356,11 +356,12 @@ TEST(Replay, ARankThatNeverJoinsACollectiveIsNamed) {
   }
   const CostedProgram costed = cost(program, cluster);
   const ReplayProgram made = compile_replay(costed, kAlone).value_or_throw();
-  const auto played = replay(costed, made, {}, Keep::kNothing);
-  ASSERT_FALSE(played.ok());
-  EXPECT_NE(played.error().message.find("waits for 1 of 2 members: rank 1, which has nothing left to do on that lane"),
-            std::string::npos)
-      << played.error().message;
+  const auto simulated = replay(costed, made, {}, Keep::kNothing);
+  ASSERT_FALSE(simulated.ok());
+  EXPECT_NE(
+      simulated.error().message.find("waits for 1 of 2 members: rank 1, which has nothing left to do on that lane"),
+      std::string::npos)
+      << simulated.error().message;
 }
 
 }  // namespace

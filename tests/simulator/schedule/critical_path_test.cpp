@@ -1,4 +1,4 @@
-// The longest chain of what must come one after the other, computed apart from the engine: no play is faster.
+// The longest chain of what must come one after the other, computed apart from the engine: no simulation is faster.
 #include <gtest/gtest.h>
 
 #include <map>
@@ -116,14 +116,14 @@ TEST(CriticalPath, NoIterationIsShorterNorLongerThanAllWorkInARow) {
     const Program program = std::get<Program>(program::lower(made.job));
     const CostedProgram costed = cost(program, made.cluster);
     const std::int64_t chain = LongestChain(costed).length();
-    const ListSchedule played = list_schedule(costed, Granularity::kOp).value_or_throw();
+    const ListSchedule simulated = list_schedule(costed, Granularity::kOp).value_or_throw();
     std::int64_t serial = 0;
-    for (const auto& spans : played.stages) {
+    for (const auto& spans : simulated.stages) {
       for (const Span& span : spans) serial += span.end_ps - span.begin_ps;
     }
-    EXPECT_LE(chain, played.makespan_ps);
-    EXPECT_LE(played.makespan_ps, serial);
-    tight += chain == played.makespan_ps ? 1 : 0;
+    EXPECT_LE(chain, simulated.makespan_ps);
+    EXPECT_LE(simulated.makespan_ps, serial);
+    tight += chain == simulated.makespan_ps ? 1 : 0;
   }
   EXPECT_GT(tight, 20);  // where no two communications want one lane at once, the chain is all there is
 }

@@ -70,8 +70,8 @@ CostedProgram with_durations(const Program& program, std::int64_t forward, std::
 std::int64_t makespan(const Plan& plan, std::int64_t micro_batches, std::int64_t forward, std::int64_t backward,
                       std::int64_t transfer) {
   const Program program = std::get<Program>(program::lower(job_of(plan, micro_batches)));
-  auto played = list_schedule(with_durations(program, forward, backward, transfer), Granularity::kOp);
-  return std::move(played).value_or_throw().makespan_ps;
+  auto simulated = list_schedule(with_durations(program, forward, backward, transfer), Granularity::kOp);
+  return std::move(simulated).value_or_throw().makespan_ps;
 }
 
 // Each stage is busy m(F+B); the first stage idles while the pipeline fills and drains, (p-1)(F+B). p=4, m=8, F=10,
@@ -119,10 +119,10 @@ TEST(Engine, AMissingPartnerIsNamed) {
   for (program::Task& task : program.roles[1].tasks) {
     if (task.kind == program::TaskKind::kRecv && task.micro_batch == 1) task.transfer += 1000;
   }
-  const auto played = list_schedule(with_durations(program, 10, 20, 1), Granularity::kOp);
-  ASSERT_FALSE(played.ok());
-  EXPECT_NE(played.error().message.find("stage 1 waits at task"), std::string::npos) << played.error().message;
-  EXPECT_NE(played.error().message.find("has 1 of 2 members"), std::string::npos) << played.error().message;
+  const auto simulated = list_schedule(with_durations(program, 10, 20, 1), Granularity::kOp);
+  ASSERT_FALSE(simulated.ok());
+  EXPECT_NE(simulated.error().message.find("stage 1 waits at task"), std::string::npos) << simulated.error().message;
+  EXPECT_NE(simulated.error().message.find("has 1 of 2 members"), std::string::npos) << simulated.error().message;
 }
 
 Plan random_plan(std::mt19937& random) {
@@ -154,22 +154,22 @@ TEST(Engine, TheIterationLiesBetweenTheBusiestLaneAndTheSerialSum) {
   for (int i = 0; i < 60; ++i) {
     const program::Job job = job_of(random_plan(random), 32);
     const Program program = std::get<Program>(program::lower(job));
-    const auto played = list_schedule(cost(program, cluster), Granularity::kOp);
-    ASSERT_TRUE(played.ok()) << program::summary(job.plan) << played.error().message;
+    const auto simulated = list_schedule(cost(program, cluster), Granularity::kOp);
+    ASSERT_TRUE(simulated.ok()) << program::summary(job.plan) << simulated.error().message;
     std::int64_t serial = 0;
-    for (const auto& spans : played.value().stages) {
+    for (const auto& spans : simulated.value().stages) {
       std::array<std::int64_t, program::kLanes> busy{};
       for (const Span& span : spans) {
         busy[static_cast<std::size_t>(span.lane)] += span.end_ps - span.begin_ps;
         serial += span.end_ps - span.begin_ps;
       }
-      for (const std::int64_t lane : busy) EXPECT_LE(lane, played.value().makespan_ps);
+      for (const std::int64_t lane : busy) EXPECT_LE(lane, simulated.value().makespan_ps);
     }
-    EXPECT_LE(played.value().makespan_ps, serial);
+    EXPECT_LE(simulated.value().makespan_ps, serial);
   }
 }
 
-TEST(Engine, OrderedProgramsVerifyAndPlayAsFastAsUnorderedOnes) {
+TEST(Engine, OrderedProgramsVerifyAndRunAsFastAsUnorderedOnes) {
   std::mt19937 random(11);
   const hardware::Cluster cluster = hardware::load_cluster("dgx-a100-80gb:32");
   for (int i = 0; i < 60; ++i) {

@@ -100,7 +100,7 @@ TEST(ExpertOverlap, OpByOpItTakesAsLongAsBySegments) {
   EXPECT_GT(compared, 20);
 }
 
-TEST(ExpertOverlap, RoundsAreCountedAsTheyWouldBePlayed) {
+TEST(ExpertOverlap, RoundsAreCountedAsTheyWouldBeSimulated) {
   std::mt19937 random(47);
   int counted = 0;
   for (int i = 0; i < 40; ++i) {

@@ -1,4 +1,4 @@
-// Tasks that are played whole end when their parts would: ends at the same time must not decide by their turn.
+// Tasks that are simulated whole end when their parts would: ends at the same time must not decide by their turn.
 #include <gtest/gtest.h>
 
 #include <random>
@@ -21,7 +21,7 @@ void expect_equal(const program::Job& job, const hardware::Cluster& cluster) {
 }
 
 // Unlike chunks in turns: a stage's parts and another's whole end together, and each has a transfer that is then ready.
-TEST(PlayMakespan, HangsOnNoTurn) {
+TEST(ListScheduleMakespan, HangsOnNoTurn) {
   program::Job job;
   job.model = models::load_model("megatron-145.6b");
   job.training.sequence = 2048;
@@ -39,7 +39,7 @@ TEST(PlayMakespan, HangsOnNoTurn) {
   expect_equal(job, hardware::load_cluster("a100-pcie-80gb:4"));
 }
 
-TEST(PlayMakespan, IsThatOfPlayingPartsInRandomJobs) {
+TEST(ListScheduleMakespan, IsThatOfSchedulingPartsInRandomJobs) {
   std::mt19937 random(17);
   for (int i = 0; i < 300; ++i) {
     const RandomJob made = random_job(random);

@@ -1,4 +1,4 @@
-// Offload played: what copies hide, what they expose, and what they free.
+// Offload simulated: what copies hide, what they expose, and what they free.
 #include <gtest/gtest.h>
 
 #include <algorithm>

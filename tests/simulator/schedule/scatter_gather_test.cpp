@@ -70,7 +70,7 @@ TEST(ScatterGather, CostsThePartBetweenNodesAndTheGatherInside) {
   job.plan.pipeline = 2;
   const hardware::Cluster cluster = hardware::load_cluster("dgx-a100-80gb:2");
   const hardware::Node& node = cluster.groups.front().node;
-  const auto played = [&](ScatterGather how) {
+  const auto simulated = [&](ScatterGather how) {
     job.plan.scatter_gather = how;
     const Program program = std::get<Program>(program::lower(job));
     return list_schedule(cost(program, cluster), Granularity::kOp).value_or_throw().makespan_ps;
@@ -83,7 +83,7 @@ TEST(ScatterGather, CostsThePartBetweenNodesAndTheGatherInside) {
   const std::int64_t gather = ps(
       collective_cost(program::OpKind::kAllGather, bytes, {.ranks = 8, .nodes = 1, .ranks_per_node = 8}, node, stack));
   EXPECT_LT(part + gather, whole);  // what it is for
-  EXPECT_EQ(played(ScatterGather::kOff) - played(ScatterGather::kOn), 2 * (whole - part - gather));
+  EXPECT_EQ(simulated(ScatterGather::kOff) - simulated(ScatterGather::kOn), 2 * (whole - part - gather));
 }
 
 }  // namespace

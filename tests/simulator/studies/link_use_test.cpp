@@ -15,7 +15,7 @@
 namespace trivium::simulator {
 namespace {
 
-struct Played {
+struct Simulated {
   std::vector<WireUse> wires;
   double iteration_s = 0;
   double sent = 0;        ///< bytes of all that a device sends, mean over the stages
@@ -35,7 +35,7 @@ struct Played {
   }
 };
 
-Played played(program::Plan plan, const std::string& cluster_name) {
+Simulated simulated(program::Plan plan, const std::string& cluster_name) {
   program::Job job;
   job.model = models::load_model("gpt2-350m");
   job.training.sequence = 512;
@@ -48,7 +48,7 @@ Played played(program::Plan plan, const std::string& cluster_name) {
   options.timeline = true;
   const Simulation simulation = simulate(ready, options).value_or_throw();
   const PlacedCluster placed(job.plan, cluster);
-  Played result{link_use(ready.program(), simulation.timeline, placed.get()), simulation.iteration_s, 0, 0};
+  Simulated result{link_use(ready.program(), simulation.timeline, placed.get()), simulation.iteration_s, 0, 0};
   const program::Program& program = ready.program();
   for (const program::Role& role : program.roles) {
     for (const program::Task& task : role.tasks) {
@@ -75,50 +75,51 @@ program::Plan split(int tensor, int pipeline, int data) {
 
 // A ring of n moves 2 (n-1)/n of the gradients out of every device; in one node all of it stays there.
 TEST(LinkUse, ReplicasOfOneNodeReduceInsideIt) {
-  const Played p = played(split(1, 1, 8), "dgx-a100-80gb:1");
+  const Simulated p = simulated(split(1, 1, 8), "dgx-a100-80gb:1");
   ASSERT_EQ(p.wires.size(), 1U);
   EXPECT_EQ(p.wires[0].wire, Wire::kInside);
-  const LinkUse* gradients = Played::of(p.wires[0], Phase::kGradients, program::Group::kData);
+  const LinkUse* gradients = Simulated::of(p.wires[0], Phase::kGradients, program::Group::kData);
   ASSERT_NE(gradients, nullptr);
   EXPECT_NEAR(gradients->bytes, p.parameters * 2 * 7 / 8, 1);
 }
 
 // Sixteen replicas on two nodes: of a ring's sixteen steps two leave a node.
 TEST(LinkUse, ARingOverTwoNodesLeavesEachOnce) {
-  const Played p = played(split(1, 1, 16), "dgx-a100-80gb:2");
+  const Simulated p = simulated(split(1, 1, 16), "dgx-a100-80gb:2");
   const WireUse *inside = p.of(Wire::kInside), *network = p.of(Wire::kNetwork);
   ASSERT_TRUE(inside != nullptr && network != nullptr);
   const double all = p.parameters * 2 * 15 / 16;
-  EXPECT_NEAR(Played::of(*network, Phase::kGradients, program::Group::kData)->bytes, all * 2 / 16, 1);
-  EXPECT_NEAR(Played::of(*inside, Phase::kGradients, program::Group::kData)->bytes, all * 14 / 16, 1);
+  EXPECT_NEAR(Simulated::of(*network, Phase::kGradients, program::Group::kData)->bytes, all * 2 / 16, 1);
+  EXPECT_NEAR(Simulated::of(*inside, Phase::kGradients, program::Group::kData)->bytes, all * 14 / 16, 1);
   EXPECT_DOUBLE_EQ(network->capacity.value(),
                    8 * hardware::load_cluster("dgx-a100-80gb:2").groups[0].node.network.bandwidth.value() / 8);
 }
 
-// Tensor ranks fill the nodes, so that a replica's twin is always on the other node: gradients use the network alone.
+// Tensor ranks fill the nodes, so that a replica's counterpart is always on the other node: gradients use the network
+// alone.
 TEST(LinkUse, TensorRanksStayInsideAndTheirReplicasGoOut) {
-  const Played p = played(split(8, 1, 2), "dgx-a100-80gb:2");
+  const Simulated p = simulated(split(8, 1, 2), "dgx-a100-80gb:2");
   const WireUse *inside = p.of(Wire::kInside), *network = p.of(Wire::kNetwork);
   ASSERT_TRUE(inside != nullptr && network != nullptr);
-  EXPECT_EQ(Played::of(*inside, Phase::kGradients, program::Group::kData), nullptr);
-  EXPECT_NEAR(Played::of(*network, Phase::kGradients, program::Group::kData)->bytes, p.parameters, 1);
-  EXPECT_NE(Played::of(*inside, Phase::kForward, program::Group::kTensor), nullptr);
-  EXPECT_NE(Played::of(*inside, Phase::kBackward, program::Group::kTensor), nullptr);
-  EXPECT_EQ(Played::of(*network, Phase::kForward, program::Group::kTensor), nullptr);
+  EXPECT_EQ(Simulated::of(*inside, Phase::kGradients, program::Group::kData), nullptr);
+  EXPECT_NEAR(Simulated::of(*network, Phase::kGradients, program::Group::kData)->bytes, p.parameters, 1);
+  EXPECT_NE(Simulated::of(*inside, Phase::kForward, program::Group::kTensor), nullptr);
+  EXPECT_NE(Simulated::of(*inside, Phase::kBackward, program::Group::kTensor), nullptr);
+  EXPECT_EQ(Simulated::of(*network, Phase::kForward, program::Group::kTensor), nullptr);
 }
 
 TEST(LinkUse, StagesOfTwoNodesSendOverTheNetwork) {
-  const Played p = played(split(8, 2, 1), "dgx-a100-80gb:2");
-  const LinkUse* stages = Played::of(*p.of(Wire::kNetwork), Phase::kStages, program::Group::kPipeline);
+  const Simulated p = simulated(split(8, 2, 1), "dgx-a100-80gb:2");
+  const LinkUse* stages = Simulated::of(*p.of(Wire::kNetwork), Phase::kStages, program::Group::kPipeline);
   ASSERT_NE(stages, nullptr);
   EXPECT_GT(stages->bytes, 0);
-  EXPECT_EQ(Played::of(*p.of(Wire::kInside), Phase::kStages, program::Group::kPipeline), nullptr);
+  EXPECT_EQ(Simulated::of(*p.of(Wire::kInside), Phase::kStages, program::Group::kPipeline), nullptr);
 }
 
 TEST(LinkUse, CopiesGoToTheHost) {
   program::Plan plan = split(1, 1, 8);
   plan.offload.activations = program::Storage::kHost;
-  const Played p = played(plan, "dgx-a100-80gb:1");
+  const Simulated p = simulated(plan, "dgx-a100-80gb:1");
   const WireUse* host = p.of(Wire::kHost);
   ASSERT_NE(host, nullptr);
   EXPECT_GT(host->bytes, 0);
@@ -132,7 +133,7 @@ TEST(LinkUse, AddsUp) {
   cases.back().first.zero_stage = 3;
   cases.back().first.sequence_parallel = true;
   for (const auto& [plan, cluster] : cases) {
-    const Played p = played(plan, cluster);
+    const Simulated p = simulated(plan, cluster);
     double bytes = 0;
     for (const WireUse& wire : p.wires) {
       bytes += wire.bytes;

@@ -1,4 +1,4 @@
-#include "tests/runtime/cuda/twin_call.h"
+#include "tests/runtime/cuda/emulated_call.h"
 
 #include <cmath>
 
@@ -14,7 +14,7 @@ double rounded(double x, DType type) {
 }
 
 /// The operand's bytes in a run of type `type`; `rounding`: of typed operands beforehand.
-std::vector<std::byte> bytes_of(const TwinCall::Operand& operand, DType type, DType rounding) {
+std::vector<std::byte> bytes_of(const EmulatedCall::Operand& operand, DType type, DType rounding) {
   std::vector<std::byte> bytes;
   const auto add = [&](auto value) {
     const auto* from = reinterpret_cast<const std::byte*>(&value);
@@ -39,7 +39,7 @@ std::vector<std::byte> bytes_of(const TwinCall::Operand& operand, DType type, DT
   return bytes;
 }
 
-std::vector<double> numbers_of(const TwinCall::Operand& operand, DType type, const std::vector<std::byte>& bytes) {
+std::vector<double> numbers_of(const EmulatedCall::Operand& operand, DType type, const std::vector<std::byte>& bytes) {
   std::vector<double> numbers;
   for (std::size_t i = 0; i < operand.numbers.size(); ++i) {
     const auto at = [&]<class V>(V) {
@@ -66,8 +66,8 @@ std::vector<double> numbers_of(const TwinCall::Operand& operand, DType type, con
 
 }  // namespace
 
-std::array<std::vector<double>, 3> TwinCall::run(DType type, DType rounding, const Run& kernel) const {
-  const TwinCall& call = *this;
+std::array<std::vector<double>, 3> EmulatedCall::run(DType type, DType rounding, const Run& kernel) const {
+  const EmulatedCall& call = *this;
   std::array<std::vector<std::byte>, program::kMaxOperands> read;
   std::array<std::vector<std::byte>, 3> written;
   KernelArguments arguments = call.a;
@@ -110,13 +110,13 @@ std::array<std::vector<double>, 3> TwinCall::run(DType type, DType rounding, con
   return results;
 }
 
-std::array<std::vector<double>, 3> TwinCall::on_cpu(DType rounding) const {
+std::array<std::vector<double>, 3> EmulatedCall::on_cpu(DType rounding) const {
   return run(DType::kFp32, rounding, [](const KernelArguments& arguments, const Sizes&) {
     cpu::find_kernel(arguments.op->kind, DType::kFp32)(arguments);
   });
 }
 
-void drop_a_quarter(TwinCall& call, std::int64_t sequence) {
+void drop_a_quarter(EmulatedCall& call, std::int64_t sequence) {
   Dropout& d = call.a.dropout;
   d.threshold = 1U << 30;
   d.scale = 4.0 / 3;
@@ -125,8 +125,8 @@ void drop_a_quarter(TwinCall& call, std::int64_t sequence) {
   d.sequence = sequence;
 }
 
-void expect_twins(const TwinCall& call, DType type, double tolerance) {
-  const auto wanted = call.on_cpu(type), got = call.on_twin(type);
+void expect_equal_to_emulation(const EmulatedCall& call, DType type, double tolerance) {
+  const auto wanted = call.on_cpu(type), got = call.on_emulation(type);
   for (std::size_t i = 0; i < wanted.size(); ++i) {
     ASSERT_EQ(got[i].size(), wanted[i].size());
     double largest = 0;

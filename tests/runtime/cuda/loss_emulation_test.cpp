@@ -1,7 +1,7 @@
 // The loss over whole rows, whose maximum and sums the device takes in one pass.
 #include "runtime/cpu/kernels.h"
-#include "tests/runtime/cuda/host_twins.h"
-#include "tests/runtime/cuda/twin_call.h"
+#include "tests/runtime/cuda/emulated_call.h"
+#include "tests/runtime/cuda/host_emulations.h"
 
 namespace trivium::runtime::cuda {
 namespace {
@@ -33,7 +33,7 @@ struct Sums {
 
 // Rows of several packs a thread and of less than one, with padding and of odd lengths; logits of fp32's whole range in
 // a row, whose sum follows its maximum more than once.
-TEST(LossTwin, TakesWholeRowsInOnePass) {
+TEST(LossEmulation, TakesWholeRowsInOnePass) {
   for (const auto& [columns, valid] : {std::pair{5000, 4990}, {5001, 5001}, {40, 37}, {3, 3}}) {
     for (const double scale : {1.0, 60.0}) {
       const std::int64_t tokens = 5;
@@ -47,11 +47,11 @@ TEST(LossTwin, TakesWholeRowsInOnePass) {
       const Sums cpu(logits, labels, columns, valid,
                      [](const KernelArguments& a) { cpu::find_kernel(a.op->kind, DType::kFp32)(a); });
       for (const Turns turns : {Turns::kAscending, Turns::kDescending, Turns::kShuffled}) {
-        const Sums twin(logits, labels, columns, valid,
-                        [&](const KernelArguments& a) { run_twin(a, DType::kFp32, turns); });
-        EXPECT_EQ(twin.highest, cpu.highest) << columns;
+        const Sums emulated(logits, labels, columns, valid,
+                            [&](const KernelArguments& a) { run_emulation(a, DType::kFp32, turns); });
+        EXPECT_EQ(emulated.highest, cpu.highest) << columns;
         for (std::size_t i = 0; i < cpu.sums.size(); ++i) {
-          EXPECT_NEAR(twin.sums[i], cpu.sums[i], 3e-6 * std::abs(cpu.sums[i])) << columns << " columns, " << i;
+          EXPECT_NEAR(emulated.sums[i], cpu.sums[i], 3e-6 * std::abs(cpu.sums[i])) << columns << " columns, " << i;
         }
       }
     }

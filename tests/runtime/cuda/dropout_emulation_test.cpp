@@ -1,10 +1,10 @@
-// Trainings with dropout on the twins of the CUDA kernels: the masks are the CPU's, so the losses are.
+// Trainings with dropout on the host emulation of the CUDA kernels: the masks are the CPU's, so the losses are.
 #include <gtest/gtest.h>
 
 #include "runtime/executor/train.h"
 #include "runtime/inproc/threads.h"
 #include "tests/program/jobs.h"
-#include "tests/runtime/cuda/twin_backend.h"
+#include "tests/runtime/cuda/host_emulation_backend.h"
 #include "tests/runtime/executor/harness.h"
 
 namespace trivium::runtime::cuda {
@@ -30,7 +30,7 @@ std::vector<double> train(const program::Job& job, Backend* backend) {
 
 // fp32 sums in another order; another mask changes a loss by more than a ten thousandth. Learned positions and unfused
 // attention, then rotary ones and attention row by row.
-TEST(DroppedTrainingTwin, FollowsTheCpu) {
+TEST(DroppedTrainingEmulation, FollowsTheCpu) {
   for (const bool flash : {false, true}) {
     program::Job job = testing::toy_job({}, 1);
     job.model.layers = 1;
@@ -39,8 +39,8 @@ TEST(DroppedTrainingTwin, FollowsTheCpu) {
     const double whole = train(job, nullptr).front();
     job.training.dropout = 0.3;
     const std::vector<double> wanted = train(job, nullptr);
-    TwinBackend twin;
-    const std::vector<double> got = train(job, &twin);
+    HostEmulationBackend emulated;
+    const std::vector<double> got = train(job, &emulated);
     ASSERT_EQ(wanted.size(), 4U);
     ASSERT_EQ(got.size(), wanted.size());
     for (std::size_t i = 0; i < got.size(); ++i) EXPECT_NEAR(got[i], wanted[i], 1e-5 * wanted[i]) << "figure " << i;

@@ -1,9 +1,9 @@
-// Twins on a GPU, through the module as the executor uses it. Without a GPU the tests are skipped, and say why.
+// Emulations on a GPU, through the module as the executor uses it. Without a GPU the tests are skipped, and say why.
 #include <cstdio>
 
 #include "runtime/cuda/loader.h"
+#include "tests/runtime/cuda/emulated_call.h"
 #include "tests/runtime/cuda/gpu_here.h"
-#include "tests/runtime/cuda/twin_call.h"
 
 namespace trivium::runtime::cuda {
 
@@ -44,7 +44,7 @@ OnDevice bring(std::byte* host, std::int64_t bytes) {
 
 }  // namespace
 
-std::array<std::vector<double>, 3> TwinCall::on_twin(DType type) const {
+std::array<std::vector<double>, 3> EmulatedCall::on_emulation(DType type) const {
   return run(type, type, [&](const KernelArguments& arguments, const Sizes& sizes) {
     // The backend reads the program's precision off the parameters.
     program::ChunkTemplate kind;

@@ -1,15 +1,15 @@
-// Twins on the host: what the twin tests compare with the CPU backend.
-#include "tests/runtime/cuda/host_twins.h"
+// Emulations on the host: what the emulation tests compare with the CPU backend.
+#include "tests/runtime/cuda/host_emulations.h"
 
 #include "runtime/cuda/operations.h"
+#include "tests/runtime/cuda/emulated_call.h"
 #include "tests/runtime/cuda/host_threads.h"
-#include "tests/runtime/cuda/twin_call.h"
 
 namespace trivium::runtime::cuda {
 
 using program::DType;
 
-void run_twin(const KernelArguments& a, DType precision, Turns turns) {
+void run_emulation(const KernelArguments& a, DType precision, Turns turns) {
   HostLauncher launcher;
   launcher.turns = turns;
   const auto find = [&]<class T>(T) -> Operation<HostLauncher> {
@@ -24,8 +24,8 @@ void run_twin(const KernelArguments& a, DType precision, Turns turns) {
   found(launcher, a);
 }
 
-void run_twin_epilogue(EpiloguePart part, const KernelArguments& product, const KernelArguments& activated,
-                       DType precision, bool fuses) {
+void run_emulation_epilogue(EpiloguePart part, const KernelArguments& product, const KernelArguments& activated,
+                            DType precision, bool fuses) {
   HostLauncher launcher;
   launcher.fuses = fuses;
   const auto run = [&]<class T>(T) {
@@ -35,9 +35,10 @@ void run_twin_epilogue(EpiloguePart part, const KernelArguments& product, const 
   precision == DType::kBf16 ? run(Bf16{}) : run(Fp16{});
 }
 
-std::array<std::vector<double>, 3> TwinCall::on_twin(DType type) const {
+std::array<std::vector<double>, 3> EmulatedCall::on_emulation(DType type) const {
   const auto with = [&](Turns turns) {
-    return run(type, type, [&](const KernelArguments& arguments, const Sizes&) { run_twin(arguments, type, turns); });
+    return run(type, type,
+               [&](const KernelArguments& arguments, const Sizes&) { run_emulation(arguments, type, turns); });
   };
   const auto result = with(Turns::kAscending);
   for (const Turns turns : {Turns::kDescending, Turns::kShuffled}) {

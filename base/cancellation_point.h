@@ -11,11 +11,11 @@ namespace trivium::base {
 
 /// Looks at a stop token now and then while a loop goes on. Errors of both: Failure(kInterrupted) where a stop was
 /// asked for. Of one thread.
-class Patience {
+class CancellationPoint {
  public:
   static constexpr std::uint32_t kStepsBetweenLooks = 4096;  ///< light ones: a millisecond or two in all
 
-  explicit Patience(std::stop_token stop) : stop_(std::move(stop)) {}
+  explicit CancellationPoint(std::stop_token stop) : stop_(std::move(stop)) {}
 
   /// One step of a loop.
   void step() {

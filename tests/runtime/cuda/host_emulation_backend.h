@@ -5,17 +5,17 @@
 #include "runtime/cuda/epilogues.h"
 #include "runtime/cuda/kernels/launch.h"
 #include "runtime/cuda/refusal.h"
-#include "tests/runtime/cuda/host_twins.h"
+#include "tests/runtime/cuda/host_emulations.h"
 
 namespace trivium::runtime::cuda {
 
 /// What becomes of products and activations that could be one.
 enum class Fusing { kOff, kOn, kWithoutAlgorithm };
 
-class TwinBackend final : public Backend {
+class HostEmulationBackend final : public Backend {
  public:
-  explicit TwinBackend(Fusing fusing = Fusing::kOff) : fusing_(fusing) {}
-  std::string_view name() const override { return "twin"; }
+  explicit HostEmulationBackend(Fusing fusing = Fusing::kOff) : fusing_(fusing) {}
+  std::string_view name() const override { return "emulated"; }
   std::string refusal(const program::Program& program, const program::Op& op) const override {
     return refusal_of(program, op);
   }
@@ -34,10 +34,10 @@ class TwinBackend final : public Backend {
     if (part == EpiloguePart::kProduct) {
       product_ = a;
     } else if (part != EpiloguePart::kNone) {
-      run_twin_epilogue(part, product_, a, precision_of(a), fusing_ == Fusing::kOn);
+      run_emulation_epilogue(part, product_, a, precision_of(a), fusing_ == Fusing::kOn);
       ++fused_;
     } else {
-      run_twin(a, precision_of(a));
+      run_emulation(a, precision_of(a));
     }
   }
   int fused() const { return fused_; }  ///< activations that came with their products

@@ -1,4 +1,4 @@
-// One op on the CPU backend and on the twins of the CUDA kernels, from the same operands.
+// One op on the CPU backend and on the host emulation of the CUDA kernels, from the same operands.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -17,9 +17,9 @@ namespace trivium::runtime::cuda {
 /// What an operand is made of in a run in type T: T itself, or the same in all types.
 enum class Form { kTyped, kWide, kInts, kPair, kBytes };
 
-/// An op with its operands, as numbers. Typed operands are rounded to 16 bits beforehand where the twin has 16, so that
-/// both sides see the same input.
-struct TwinCall {
+/// An op with its operands, as numbers. Typed operands are rounded to 16 bits beforehand where the emulated has 16, so
+/// that both sides see the same input.
+struct EmulatedCall {
   program::Op op;
   KernelArguments a;
   StepValues values;
@@ -34,16 +34,16 @@ struct TwinCall {
   bool in_place = false;       ///< out[0] is in[0]
   bool packs_rows = false;     ///< out[0] holds gradients of logits: in 16 bits at the start of rows of fp32
 
-  TwinCall(program::OpKind kind, std::int64_t m, std::int64_t n, std::int64_t k) {
+  EmulatedCall(program::OpKind kind, std::int64_t m, std::int64_t n, std::int64_t k) {
     op.kind = kind, op.m = m, op.n = n, op.k = k;
     a.values = &values;
     a.routing = &routing;
   }
-  TwinCall& with_in(std::size_t i, Form form, std::vector<double> numbers) {
+  EmulatedCall& with_in(std::size_t i, Form form, std::vector<double> numbers) {
     in[i] = {form, std::move(numbers), true};
     return *this;
   }
-  TwinCall& with_out(std::size_t i, Form form, std::vector<double> numbers) {
+  EmulatedCall& with_out(std::size_t i, Form form, std::vector<double> numbers) {
     out[i] = {form, std::move(numbers), true};
     return *this;
   }
@@ -56,24 +56,24 @@ struct TwinCall {
   using Run = std::function<void(const KernelArguments& arguments, const Sizes& sizes)>;
   /// The outputs after `kernel` ran in `type`; typed operands were rounded to `rounding` beforehand.
   std::array<std::vector<double>, 3> run(program::DType type, program::DType rounding, const Run& kernel) const;
-  /// What the outputs hold after the CPU kernel in fp32, and after the twin in T: on the host (host_twins.cpp), or in
-  /// the tests of a GPU on that (device_twins.cpp).
+  /// What the outputs hold after the CPU kernel in fp32, and after the emulated in T: on the host
+  /// (host_emulations.cpp), or in the tests of a GPU on that (device_emulations.cpp).
   std::array<std::vector<double>, 3> on_cpu(program::DType rounding) const;
-  std::array<std::vector<double>, 3> on_twin(program::DType type) const;
+  std::array<std::vector<double>, 3> on_emulation(program::DType type) const;
 };
 
 /// The op drops a quarter of what it has dropout for, in samples of so many tokens.
-void drop_a_quarter(TwinCall& call, std::int64_t sequence);
+void drop_a_quarter(EmulatedCall& call, std::int64_t sequence);
 
-/// |twin - CPU| <= tolerance * largest |CPU| for every element of every output.
-void expect_twins(const TwinCall& call, program::DType type, double tolerance);
+/// |emulated - CPU| <= tolerance * largest |CPU| for every element of every output.
+void expect_equal_to_emulation(const EmulatedCall& call, program::DType type, double tolerance);
 
 /// All types: fp32 sums in another order; in bf16 every result is rounded to 8 bits, 2^-9 of its size, as are the
 /// probabilities within attention; in fp16 to 11 bits.
-inline void expect_twins(const TwinCall& call, double half = 0.004) {
-  expect_twins(call, program::DType::kFp32, 3e-6);
-  expect_twins(call, program::DType::kBf16, half);
-  expect_twins(call, program::DType::kFp16, half / 8);
+inline void expect_equal_to_emulation(const EmulatedCall& call, double half = 0.004) {
+  expect_equal_to_emulation(call, program::DType::kFp32, 3e-6);
+  expect_equal_to_emulation(call, program::DType::kBf16, half);
+  expect_equal_to_emulation(call, program::DType::kFp16, half / 8);
 }
 
 /// `count` numbers uniform in [-1, 1), the same for the same seed.

@@ -2,7 +2,7 @@
 #include <cmath>
 
 #include "program/ir/context.h"
-#include "tests/runtime/cuda/twin_call.h"
+#include "tests/runtime/cuda/emulated_call.h"
 
 namespace trivium::runtime::cuda {
 namespace {
@@ -18,16 +18,16 @@ struct Shape {
   std::int64_t width() const { return static_cast<std::int64_t>(heads + 2 * kv_heads) * dim; }
 };
 
-TwinCall call_of(OpKind kind, const Shape& s) {
-  TwinCall call(kind, s.tokens(), static_cast<std::int64_t>(s.heads) * s.dim, 0);
+EmulatedCall call_of(OpKind kind, const Shape& s) {
+  EmulatedCall call(kind, s.tokens(), static_cast<std::int64_t>(s.heads) * s.dim, 0);
   call.op.heads = s.heads, call.op.kv_heads = s.kv_heads, call.op.head_dim = s.dim;
   call.op.sequence = static_cast<std::int32_t>(s.sequence);
   call.op.flash = s.flash;
   return call;
 }
 
-// fp32 twins sum in another order; in bf16 scores and probabilities are rounded to 8 bits on the way, each to 2^-9, and
-// a gradient is a difference of such; in fp16 to 11 bits.
+// fp32 emulations sum in another order; in bf16 scores and probabilities are rounded to 8 bits on the way, each to
+// 2^-9, and a gradient is a difference of such; in fp16 to 11 bits.
 double tolerance_of(DType type) { return type == DType::kFp32 ? 1e-5 : type == DType::kBf16 ? 0.02 : 0.02 / 8; }
 
 void expect_both_ways(const Shape& s, DType type, bool drops = false) {
@@ -35,22 +35,22 @@ void expect_both_ways(const Shape& s, DType type, bool drops = false) {
   const std::int64_t saved = s.flash ? s.tokens() * s.heads : s.tokens() * s.heads * s.sequence;
   const std::int64_t out = s.tokens() * s.heads * s.dim;
   const Form saved_form = s.flash ? Form::kWide : Form::kTyped;
-  TwinCall forward = call_of(OpKind::kAttention, s);
+  EmulatedCall forward = call_of(OpKind::kAttention, s);
   forward.with_in(0, Form::kTyped, uniform(s.tokens() * s.width(), 1));
   forward.with_out(0, Form::kTyped, uniform(out, 2)).with_out(1, saved_form, uniform(saved, 3));
   if (drops) drop_a_quarter(forward, s.sequence);
   if (drops && !s.flash) forward.with_out(2, Form::kBytes, std::vector<double>(static_cast<std::size_t>(saved)));
-  expect_twins(forward, type, tolerance);
+  expect_equal_to_emulation(forward, type, tolerance);
   const auto results = forward.on_cpu(type);
-  TwinCall backward = call_of(OpKind::kAttentionBackward, s);
+  EmulatedCall backward = call_of(OpKind::kAttentionBackward, s);
   backward.with_in(0, Form::kTyped, uniform(s.tokens() * s.width(), 1)).with_in(1, Form::kTyped, results[0]);
   backward.with_in(2, saved_form, results[1]).with_in(3, Form::kTyped, uniform(out, 4));
   if (drops) drop_a_quarter(backward, s.sequence);
   if (drops && !s.flash) backward.with_in(4, Form::kBytes, results[2]);
-  expect_twins(backward.with_out(0, Form::kTyped, uniform(s.tokens() * s.width(), 5)), type, tolerance);
+  expect_equal_to_emulation(backward.with_out(0, Form::kTyped, uniform(s.tokens() * s.width(), 5)), type, tolerance);
 }
 
-TEST(UnfusedAttentionTwin, IsProductsAndASoftmax) {
+TEST(UnfusedAttentionEmulation, IsProductsAndASoftmax) {
   for (const DType type : {DType::kFp32, DType::kBf16, DType::kFp16}) {
     expect_both_ways({2, 13, 2, 2, 8, false}, type);
     expect_both_ways({1, 33, 4, 2, 6, false}, type);
@@ -59,7 +59,7 @@ TEST(UnfusedAttentionTwin, IsProductsAndASoftmax) {
 
 // What has no fused kernel: in fp32, and heads whose rows are not moved 16 bytes at once. 3,000 tokens of fp32 are 36
 // MB a head, so that the seven key heads go in more than one block forward and backward.
-TEST(BatchedAttentionTwin, TakesEveryHeadDimensionInBlocksOfHeads) {
+TEST(BatchedAttentionEmulation, TakesEveryHeadDimensionInBlocksOfHeads) {
   expect_both_ways({2, 11, 4, 2, 6, true}, DType::kFp32);
   expect_both_ways({1, 9, 2, 1, 40, true}, DType::kFp32);
   expect_both_ways({2, 9, 2, 1, 42, true}, DType::kBf16);
@@ -67,14 +67,14 @@ TEST(BatchedAttentionTwin, TakesEveryHeadDimensionInBlocksOfHeads) {
 }
 
 // 150 tokens are three tiles, the last one of 22 rows; 64 are exactly one.
-TEST(FusedAttentionTwin, MatchesWithHeadsOf64) {
+TEST(FusedAttentionEmulation, MatchesWithHeadsOf64) {
   expect_both_ways({1, 150, 2, 2, 64, true}, DType::kBf16);
   expect_both_ways({2, 64, 2, 1, 64, true}, DType::kBf16);
   expect_both_ways({1, 70, 2, 1, 64, true}, DType::kFp16);
 }
 
 // Of other sizes the tiles' last columns are zeros. GPT-3 2.7B has heads of 80.
-TEST(FusedAttentionTwin, MatchesWithHeadsThatDoNotFillTheirTiles) {
+TEST(FusedAttentionEmulation, MatchesWithHeadsThatDoNotFillTheirTiles) {
   expect_both_ways({1, 100, 2, 1, 80, true}, DType::kBf16);
   expect_both_ways({2, 70, 2, 2, 96, true}, DType::kBf16);
   expect_both_ways({1, 70, 2, 1, 112, true}, DType::kFp16);
@@ -82,10 +82,10 @@ TEST(FusedAttentionTwin, MatchesWithHeadsThatDoNotFillTheirTiles) {
   expect_both_ways({1, 70, 2, 1, 8, true}, DType::kBf16);
 }
 
-TEST(FusedAttentionTwin, MatchesWithHeadsOf128) { expect_both_ways({1, 100, 2, 1, 128, true}, DType::kBf16); }
+TEST(FusedAttentionEmulation, MatchesWithHeadsOf128) { expect_both_ways({1, 100, 2, 1, 128, true}, DType::kBf16); }
 
 // Masks are the CPU's, element by element; a tile's columns begin at 64, a head's number at 4.
-TEST(DroppedAttentionTwin, DropsWhatTheCpuDrops) {
+TEST(DroppedAttentionEmulation, DropsWhatTheCpuDrops) {
   for (const DType type : {DType::kFp32, DType::kBf16, DType::kFp16}) {
     expect_both_ways({2, 13, 2, 2, 8, false}, type, true);
     expect_both_ways({1, 34, 4, 2, 6, false}, type, true);
@@ -109,7 +109,7 @@ void expect_ring(const RingShape& s, DType type, int rank, bool drops) {
   const std::int64_t qkv = tokens * (s.heads + 2 * s.kv_heads) * s.dim, kv = tokens * 2 * s.kv_heads * s.dim;
   std::vector<double> y = uniform(out, 2), log_sums = uniform(tokens * s.heads, 3), dqkv = uniform(qkv, 4);
   const auto prepared = [&](OpKind kind, int step) {
-    TwinCall call(kind, tokens, s.heads * s.dim, step);
+    EmulatedCall call(kind, tokens, s.heads * s.dim, step);
     call.op.heads = s.heads, call.op.kv_heads = s.kv_heads, call.op.head_dim = s.dim, call.op.flash = true;
     call.op.sequence = static_cast<std::int32_t>(s.sequence), call.op.parts = s.ranks;
     call.a.context_rank = rank, call.a.context_ranks = s.ranks;
@@ -118,26 +118,26 @@ void expect_ring(const RingShape& s, DType type, int rank, bool drops) {
   };
   const auto kv_of = [&](int step) { return uniform(kv, static_cast<unsigned>(10 + step)); };
   for (int step = 0; step < s.ranks; ++step) {
-    TwinCall call = prepared(OpKind::kAttentionBlock, step);
+    EmulatedCall call = prepared(OpKind::kAttentionBlock, step);
     call.with_in(0, Form::kTyped, uniform(qkv, 1)).with_in(1, Form::kTyped, kv_of(step));
     call.with_out(0, Form::kTyped, y).with_out(1, Form::kWide, log_sums);
-    expect_twins(call, type, tolerance);
+    expect_equal_to_emulation(call, type, tolerance);
     const auto after = call.on_cpu(type);
     y = after[0], log_sums = after[1];
   }
   for (int step = 0; step < s.ranks; ++step) {
-    TwinCall call = prepared(OpKind::kAttentionBlockBackward, step);
+    EmulatedCall call = prepared(OpKind::kAttentionBlockBackward, step);
     call.with_in(0, Form::kTyped, uniform(qkv, 1)).with_in(1, Form::kTyped, y);
     call.with_in(2, Form::kWide, log_sums).with_in(3, Form::kTyped, uniform(out, 5));
     call.with_in(4, Form::kTyped, kv_of(step)).with_out(0, Form::kTyped, dqkv);
     call.with_out(1, Form::kTyped, uniform(kv, 6));
-    expect_twins(call, type, tolerance);
+    expect_equal_to_emulation(call, type, tolerance);
     dqkv = call.on_cpu(type)[0];
   }
 }
 
 // Of two ranks: rank 1 sees its own keys, then those of rank 0, and merges.
-TEST(RingAttentionTwin, MergesTheStepsOfTheRing) {
+TEST(RingAttentionEmulation, MergesTheStepsOfTheRing) {
   for (const DType type : {DType::kFp32, DType::kBf16, DType::kFp16}) {
     for (const int rank : {0, 1}) {
       for (const bool drops : {false, true}) expect_ring({2, 16, 2, 1, 6, 2}, type, rank, drops);
@@ -146,7 +146,7 @@ TEST(RingAttentionTwin, MergesTheStepsOfTheRing) {
 }
 
 // Heads with a fused kernel: chunks of 35 tokens end within a warp's rows, of 80 within a tile.
-TEST(RingAttentionTwin, MergesFusedSteps) {
+TEST(RingAttentionEmulation, MergesFusedSteps) {
   for (const int rank : {0, 1}) expect_ring({1, 4 * 35, 2, 1, 64, 2}, DType::kBf16, rank, false);
   for (const int rank : {0, 1, 2}) expect_ring({1, 6 * 20, 1, 1, 64, 3}, DType::kBf16, rank, false);
   expect_ring({2, 4 * 20, 4, 2, 64, 2}, DType::kBf16, 0, false);
@@ -158,38 +158,38 @@ TEST(RingAttentionTwin, MergesFusedSteps) {
 }
 
 // Four query heads on two and on one key head over two ranks: the one is shared.
-TEST(ContextCopiesTwin, MoveWhatTheCpuMoves) {
+TEST(ContextCopiesEmulation, MoveWhatTheCpuMoves) {
   for (const int kv_heads : {0, 1, 2, 4}) {
     const std::int64_t dim = 3, tokens = 16, part_kv = kv_heads == 0 ? 0 : std::max(1, kv_heads / 2);
     const std::int64_t width = (4 + 2 * kv_heads) * dim, part = (2 + 2 * part_kv) * dim;
     const auto prepared = [&](OpKind kind, std::int64_t m, std::int64_t n) {
-      TwinCall call(kind, m, n, 0);
+      EmulatedCall call(kind, m, n, 0);
       call.op.heads = 4, call.op.kv_heads = kv_heads, call.op.head_dim = 3;
       call.op.sequence = 16, call.op.parts = 2;
       call.a.context_ranks = 2;
       return call;
     };
-    TwinCall pack = prepared(OpKind::kPackHeads, tokens, 2 * part);
-    expect_twins(pack.with_in(0, Form::kTyped, uniform(tokens * width, 1))
-                     .with_out(0, Form::kTyped, uniform(2 * tokens * part, 2)));
-    TwinCall unpack = prepared(OpKind::kUnpackHeads, tokens, 2 * part);
-    expect_twins(unpack.with_in(0, Form::kTyped, uniform(2 * tokens * part, 1))
-                     .with_out(0, Form::kTyped, uniform(tokens * width, 2)));
+    EmulatedCall pack = prepared(OpKind::kPackHeads, tokens, 2 * part);
+    expect_equal_to_emulation(pack.with_in(0, Form::kTyped, uniform(tokens * width, 1))
+                                  .with_out(0, Form::kTyped, uniform(2 * tokens * part, 2)));
+    EmulatedCall unpack = prepared(OpKind::kUnpackHeads, tokens, 2 * part);
+    expect_equal_to_emulation(unpack.with_in(0, Form::kTyped, uniform(2 * tokens * part, 1))
+                                  .with_out(0, Form::kTyped, uniform(tokens * width, 2)));
     for (const OpKind kind : {OpKind::kPackTokens, OpKind::kUnpackTokens}) {
-      TwinCall moved = prepared(kind, 2 * tokens, part);
+      EmulatedCall moved = prepared(kind, 2 * tokens, part);
       moved.with_in(0, Form::kTyped, uniform(2 * tokens * part, 1));
       moved.with_out(0, Form::kTyped, uniform(2 * tokens * part, 2));
       for (const auto method : {program::ContextMethod::kRing, program::ContextMethod::kAllToAll}) {
         moved.a.context_method = method;
-        expect_twins(moved);
+        expect_equal_to_emulation(moved);
       }
     }
     if (kv_heads == 0) continue;
     const std::int64_t kv = 2 * kv_heads * dim;
-    TwinCall split = prepared(OpKind::kSplitKv, tokens, kv), join = prepared(OpKind::kJoinKv, tokens, kv);
-    expect_twins(
+    EmulatedCall split = prepared(OpKind::kSplitKv, tokens, kv), join = prepared(OpKind::kJoinKv, tokens, kv);
+    expect_equal_to_emulation(
         split.with_in(0, Form::kTyped, uniform(tokens * width, 1)).with_out(0, Form::kTyped, uniform(tokens * kv, 2)));
-    expect_twins(
+    expect_equal_to_emulation(
         join.with_in(0, Form::kTyped, uniform(tokens * kv, 1)).with_out(0, Form::kTyped, uniform(tokens * width, 2)));
   }
 }

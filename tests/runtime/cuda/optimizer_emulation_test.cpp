@@ -1,8 +1,8 @@
 // The optimizer's kernels, run on the host as they are written, against the CPU backend.
 #include "runtime/cpu/kernels.h"
 #include "runtime/cuda/operations.h"
+#include "tests/runtime/cuda/emulated_call.h"
 #include "tests/runtime/cuda/host_threads.h"
-#include "tests/runtime/cuda/twin_call.h"
 
 namespace trivium::runtime::cuda {
 namespace {
@@ -50,7 +50,7 @@ struct Chunk {
   }
 };
 
-TEST(GradientNormTwin, CountsWhatTheCpuCounts) {
+TEST(GradientNormEmulation, CountsWhatTheCpuCounts) {
   for (const auto& [shard, parts] :
        {std::pair{Chunk::kElements, 1}, {Chunk::kElements / 2, 1}, {Chunk::kElements / 2, 4}}) {
     for (const int tensor_rank : {0, 1}) {
@@ -73,63 +73,63 @@ TEST(GradientNormTwin, CountsWhatTheCpuCounts) {
 }
 
 // Four runs of 160 elements: of each quarter of the bucket, 320 elements, the second half.
-TEST(AdamWTwin, StepsEveryRunOfAShard) {
+TEST(AdamWEmulation, StepsEveryRunOfAShard) {
   StepValues values;
   values.learning_rate = 0.01;
   std::array<double, 2> norm{9, 0};
   program::Op op;
   op.kind = OpKind::kAdamW;
-  Chunk on_cpu(Chunk::kElements / 2, 2, 4), on_twin(Chunk::kElements / 2, 2, 4);
-  std::vector<float> cpu_parameters(Chunk::kElements, 0.5F), twin_parameters = cpu_parameters;
+  Chunk on_cpu(Chunk::kElements / 2, 2, 4), on_emulation(Chunk::kElements / 2, 2, 4);
+  std::vector<float> cpu_parameters(Chunk::kElements, 0.5F), emulated_parameters = cpu_parameters;
   KernelArguments a = on_cpu.arguments(op, 1, 0, values, cpu_parameters.data());
   a.in[0] = reinterpret_cast<std::byte*>(norm.data());
   cpu::find_kernel(op.kind, DType::kFp32)(a);
   HostLauncher launcher;
-  a = on_twin.arguments(op, 1, 0, values, twin_parameters.data());
+  a = on_emulation.arguments(op, 1, 0, values, emulated_parameters.data());
   a.in[0] = reinterpret_cast<std::byte*>(norm.data());
   adamw<float>(launcher, a);
   for (std::size_t i = 0; i < static_cast<std::size_t>(Chunk::kElements); ++i) {
-    ASSERT_NEAR(twin_parameters[i], cpu_parameters[i], 1e-6) << i;
+    ASSERT_NEAR(emulated_parameters[i], cpu_parameters[i], 1e-6) << i;
     ASSERT_EQ(cpu_parameters[i] != 0.5F, i % 320 >= 160 && i % 32 < 30) << i;
   }
-  for (std::size_t i = 0; i < on_cpu.state.size(); ++i) ASSERT_NEAR(on_twin.state[i], on_cpu.state[i], 1e-6) << i;
+  for (std::size_t i = 0; i < on_cpu.state.size(); ++i) ASSERT_NEAR(on_emulation.state[i], on_cpu.state[i], 1e-6) << i;
 }
 
-TEST(AdamWTwin, StepsAShardAsTheCpuDoes) {
+TEST(AdamWEmulation, StepsAShardAsTheCpuDoes) {
   constexpr std::int64_t kShard = Chunk::kElements / 2;
   StepValues values;
   values.step = 3, values.learning_rate = 0.01;
   std::array<double, 2> norm{9, 0};
   program::Op op;
   op.kind = OpKind::kAdamW;
-  Chunk on_cpu(kShard, 2), on_twin(kShard, 2), in_half(kShard, 3);
-  std::vector<float> cpu_parameters(Chunk::kElements, 0.5F), twin_parameters = cpu_parameters;
+  Chunk on_cpu(kShard, 2), on_emulation(kShard, 2), in_half(kShard, 3);
+  std::vector<float> cpu_parameters(Chunk::kElements, 0.5F), emulated_parameters = cpu_parameters;
   std::vector<Bf16> half_parameters(Chunk::kElements, narrow<Bf16>(0.5F));
   for (std::int64_t i = 0; i < kShard; ++i) in_half.state[static_cast<std::size_t>(4 + 2 * kShard + i)] = 0.5F;
   KernelArguments a = on_cpu.arguments(op, 1, 0, values, cpu_parameters.data());
   a.in[0] = reinterpret_cast<std::byte*>(norm.data());
   cpu::find_kernel(op.kind, DType::kFp32)(a);
   HostLauncher launcher;
-  a = on_twin.arguments(op, 1, 0, values, twin_parameters.data());
+  a = on_emulation.arguments(op, 1, 0, values, emulated_parameters.data());
   a.in[0] = reinterpret_cast<std::byte*>(norm.data());
   adamw<float>(launcher, a);
   a = in_half.arguments(op, 1, 0, values, half_parameters.data());
   a.in[0] = reinterpret_cast<std::byte*>(norm.data());
   adamw<Bf16>(launcher, a);
   for (std::size_t i = 0; i < static_cast<std::size_t>(Chunk::kElements); ++i) {
-    ASSERT_NEAR(twin_parameters[i], cpu_parameters[i], 1e-6) << i;
+    ASSERT_NEAR(emulated_parameters[i], cpu_parameters[i], 1e-6) << i;
     // The copy is stepped in fp32, the parameter is that copy rounded; padding has no copy that counts.
     const bool is_own = i >= static_cast<std::size_t>(kShard) && i % 32 < 30;
     const float copy = is_own ? in_half.state[4 + static_cast<std::size_t>(kShard) + i] : 0.5F;
-    ASSERT_NEAR(copy, twin_parameters[i], 1e-6) << i;
+    ASSERT_NEAR(copy, emulated_parameters[i], 1e-6) << i;
     ASSERT_EQ(half_parameters[i].bits, narrow<Bf16>(copy).bits) << i;
   }
-  for (std::size_t i = 0; i < on_cpu.state.size(); ++i) ASSERT_NEAR(on_twin.state[i], on_cpu.state[i], 1e-6) << i;
+  for (std::size_t i = 0; i < on_cpu.state.size(); ++i) ASSERT_NEAR(on_emulation.state[i], on_cpu.state[i], 1e-6) << i;
 }
 
 // Gradients that carry a scale of 2^k move the parameters as those without it do, bit by bit; a norm that overflowed
 // moves nothing. Steps that were left out before do not count.
-TEST(AdamWTwin, TakesTheScaleOffAndLeavesOverflowsOut) {
+TEST(AdamWEmulation, TakesTheScaleOffAndLeavesOverflowsOut) {
   constexpr double kScale = 1024;
   StepValues values;
   values.step = 3, values.learning_rate = 0.01;
@@ -153,7 +153,7 @@ TEST(AdamWTwin, TakesTheScaleOffAndLeavesOverflowsOut) {
   EXPECT_EQ(stepped(kScale, {__builtin_nan(""), 0}, 0), Chunk(Chunk::kElements, 3).state);
 }
 
-TEST(ZeroGradientsTwin, ClearsTheBucketAlone) {
+TEST(ZeroGradientsEmulation, ClearsTheBucketAlone) {
   Chunk chunk(Chunk::kElements, 2);
   chunk.kind.buckets[0].begin = 32;
   chunk.kind.buckets[0].elements = 64;

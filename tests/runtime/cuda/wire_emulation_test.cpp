@@ -7,8 +7,8 @@
 #include <numeric>
 
 #include "runtime/cuda/operations.h"
+#include "tests/runtime/cuda/emulated_call.h"
 #include "tests/runtime/cuda/host_threads.h"
-#include "tests/runtime/cuda/twin_call.h"
 
 namespace trivium::runtime::cuda {
 namespace {
@@ -57,7 +57,7 @@ void expect_largest(const std::vector<float>& gradient, const std::vector<float>
 }
 
 // 9,000 elements are three blocks; nearly all, one and all of few are the ends of what k may be.
-TEST(LargestTwin, SendsWhatSortingFindsAndKeepsTheRest) {
+TEST(LargestEmulation, SendsWhatSortingFindsAndKeepsTheRest) {
   for (const std::int64_t k : {1, 90, 4000, 8999}) expect_largest(eighths(9000, 1), eighths(9000, 2), k);
   expect_largest(eighths(7, 3), eighths(7, 4), 7);
   std::vector<float> broken = eighths(500, 5);
@@ -70,7 +70,7 @@ TEST(LargestTwin, SendsWhatSortingFindsAndKeepsTheRest) {
 }
 
 // Members 0 to 2 send two elements each: sums by number, the others are 0.
-TEST(LargestTwin, AddsWhatTheMembersSent) {
+TEST(LargestEmulation, AddsWhatTheMembersSent) {
   const std::vector<Sent> wire{{1.5F, 3}, {2.0F, 0}, {0.25F, 3}, {-1.0F, 4}, {0.5F, 3}, {-2.0F, 0}};
   std::vector<float> gradient(6, 9.0F);
   program::Op op;

@@ -1,5 +1,5 @@
 // Kernels of mixtures of experts against the CPU backend.
-#include "tests/runtime/cuda/twin_call.h"
+#include "tests/runtime/cuda/emulated_call.h"
 
 namespace trivium::runtime::cuda {
 namespace {
@@ -17,9 +17,9 @@ struct Mixture {
   int context = 1, tensor = 1;
   std::int64_t own() const { return kTokens / context; }
   std::int64_t rows() const { return kExperts * 2 * 4 / context / tensor; }
-  TwinCall call(OpKind kind, std::int64_t n) const {
+  EmulatedCall call(OpKind kind, std::int64_t n) const {
     const bool lists = kind == OpKind::kRoute || kind == OpKind::kSpill;
-    TwinCall call(kind, lists ? kTokens : own(), n, top_k);
+    EmulatedCall call(kind, lists ? kTokens : own(), n, top_k);
     call.op.sequence = 12, call.op.experts = kExperts, call.op.elements = kind == OpKind::kRoute ? 4 : rows();
     call.a.context_ranks = context, call.a.context_rank = context - 1;
     call.a.tensor_ranks = tensor;
@@ -27,96 +27,96 @@ struct Mixture {
     call.values.loss_weight = 0.5;
     return call;
   }
-  TwinCall route() const {
-    TwinCall route = call(OpKind::kRoute, kExperts);
+  EmulatedCall route() const {
+    EmulatedCall route = call(OpKind::kRoute, kExperts);
     route.with_in(0, Form::kWide, uniform(kTokens * kExperts, 1));
     route.with_out(0, Form::kWide, uniform(kTokens * kExperts, 2));
     route.with_out(1, Form::kInts, std::vector<double>(static_cast<std::size_t>(2 * kTokens * top_k), 7));
     return route.with_out(2, Form::kPair, {0.125});
   }
-  TwinCall spill(const std::vector<double>& slots) const {
-    TwinCall spill = call(OpKind::kSpill, 1);
+  EmulatedCall spill(const std::vector<double>& slots) const {
+    EmulatedCall spill = call(OpKind::kSpill, 1);
     spill.with_in(0, Form::kInts, slots);
     spill.with_out(0, Form::kInts, std::vector<double>(slots.size(), 7));
     return spill.with_out(1, Form::kInts, std::vector<double>(static_cast<std::size_t>(2 * context + rows()), 7));
   }
   // Rows, and behind them as many for what other ranks have room for.
-  TwinCall& with_rows_in(TwinCall& call, std::size_t i, std::size_t spilled, std::int64_t hidden) const {
+  EmulatedCall& with_rows_in(EmulatedCall& call, std::size_t i, std::size_t spilled, std::int64_t hidden) const {
     call.with_in(i, Form::kTyped, uniform(rows() * hidden, 5));
     return call.with_in(spilled, Form::kTyped, uniform(own() * top_k * hidden, 10));
   }
-  TwinCall& with_rows_out(TwinCall& call, std::size_t i, std::size_t spilled, std::int64_t hidden) const {
+  EmulatedCall& with_rows_out(EmulatedCall& call, std::size_t i, std::size_t spilled, std::int64_t hidden) const {
     call.with_out(i, Form::kTyped, uniform(rows() * hidden, 6));
     return call.with_out(spilled, Form::kTyped, uniform(own() * top_k * hidden, 11));
   }
 };
 
-TEST(MixtureTwin, RoutesAndSendsRowsBothWays) {
+TEST(MixtureEmulation, RoutesAndSendsRowsBothWays) {
   constexpr std::int64_t kHidden = 6;
   for (const auto& [top_k, context, tensor] :
        {std::tuple{1, 1, 1}, {2, 1, 1}, {1, 2, 1}, {2, 2, 1}, {2, 1, 2}, {2, 2, 2}}) {
     const Mixture mixture{top_k, context, tensor};
-    const TwinCall route = mixture.route();
-    expect_twins(route, DType::kFp32, 3e-6);
+    const EmulatedCall route = mixture.route();
+    expect_equal_to_emulation(route, DType::kFp32, 3e-6);
     auto routed = route.on_cpu(DType::kFp32);
     if (context > 1) {
-      const TwinCall spill = mixture.spill(routed[1]);
-      expect_twins(spill, DType::kFp32, 0);
+      const EmulatedCall spill = mixture.spill(routed[1]);
+      expect_equal_to_emulation(spill, DType::kFp32, 0);
       const auto spilled = spill.on_cpu(DType::kFp32);
       EXPECT_GT(spilled[1][0] + spilled[1][2], 0);  // rows to or from the other rank
       routed[1] = spilled[0];
     }
-    TwinCall back = mixture.call(OpKind::kRouteBackward, Mixture::kExperts);
+    EmulatedCall back = mixture.call(OpKind::kRouteBackward, Mixture::kExperts);
     back.packs_rows = true;
     back.with_in(0, Form::kWide, routed[0]).with_in(1, Form::kInts, routed[1]);
     back.with_in(2, Form::kWide, uniform(mixture.own() * top_k, 3));
-    expect_twins(back.with_out(0, Form::kWide, uniform(mixture.own() * Mixture::kExperts, 4)));
+    expect_equal_to_emulation(back.with_out(0, Form::kWide, uniform(mixture.own() * Mixture::kExperts, 4)));
 
-    TwinCall dispatch = mixture.call(OpKind::kDispatch, kHidden);
+    EmulatedCall dispatch = mixture.call(OpKind::kDispatch, kHidden);
     dispatch.with_in(0, Form::kTyped, uniform(mixture.own() * kHidden, 5)).with_in(1, Form::kInts, routed[1]);
-    expect_twins(mixture.with_rows_out(dispatch, 0, 1, kHidden));
-    TwinCall gather = mixture.call(OpKind::kDispatchBackward, kHidden);
+    expect_equal_to_emulation(mixture.with_rows_out(dispatch, 0, 1, kHidden));
+    EmulatedCall gather = mixture.call(OpKind::kDispatchBackward, kHidden);
     mixture.with_rows_in(gather, 0, 2, kHidden).with_in(1, Form::kInts, routed[1]);
-    expect_twins(gather.with_out(0, Form::kTyped, uniform(mixture.own() * kHidden, 6)));
-    TwinCall combine = mixture.call(OpKind::kCombine, kHidden);
+    expect_equal_to_emulation(gather.with_out(0, Form::kTyped, uniform(mixture.own() * kHidden, 6)));
+    EmulatedCall combine = mixture.call(OpKind::kCombine, kHidden);
     mixture.with_rows_in(combine, 0, 3, kHidden).with_in(1, Form::kWide, routed[0]);
     combine.with_in(2, Form::kInts, routed[1]);
-    expect_twins(combine.with_out(0, Form::kTyped, uniform(mixture.own() * kHidden, 6)));
-    TwinCall spread = mixture.call(OpKind::kCombineBackward, kHidden);
+    expect_equal_to_emulation(combine.with_out(0, Form::kTyped, uniform(mixture.own() * kHidden, 6)));
+    EmulatedCall spread = mixture.call(OpKind::kCombineBackward, kHidden);
     spread.with_in(0, Form::kTyped, uniform(mixture.own() * kHidden, 7));
     mixture.with_rows_in(spread, 1, 4, kHidden).with_in(2, Form::kWide, routed[0]);
     mixture.with_rows_out(spread, 0, 2, kHidden).with_in(3, Form::kInts, routed[1]);
-    expect_twins(spread.with_out(1, Form::kWide, uniform(mixture.own() * top_k, 9)));
+    expect_equal_to_emulation(spread.with_out(1, Form::kWide, uniform(mixture.own() * top_k, 9)));
   }
 }
 
 // Three rows of seven came from two ranks; the rest of either side stays as it was.
-TEST(MixtureTwin, PlacesAndPicksSpilledRows) {
+TEST(MixtureEmulation, PlacesAndPicksSpilledRows) {
   constexpr std::int64_t kHidden = 6;
   for (const OpKind kind : {OpKind::kPlaceRows, OpKind::kPickRows}) {
-    TwinCall move(kind, 0, kHidden, 0);
+    EmulatedCall move(kind, 0, kHidden, 0);
     move.op.parts = 2, move.op.elements = 5;
     const std::int64_t from = kind == OpKind::kPlaceRows ? 5 : 7, to = 12 - from;
     move.with_in(0, Form::kTyped, uniform(from * kHidden, 1)).with_in(1, Form::kInts, {0, 0, 1, 2, 4, 0, 6, 9, 9});
-    expect_twins(move.with_out(0, Form::kTyped, uniform(to * kHidden, 2)), 0);
+    expect_equal_to_emulation(move.with_out(0, Form::kTyped, uniform(to * kHidden, 2)), 0);
   }
 }
 
 // Two parts of three experts with four rows each.
-TEST(MixtureTwin, MultipliesEveryExpertWithItsRows) {
+TEST(MixtureEmulation, MultipliesEveryExpertWithItsRows) {
   const auto prepared = [](OpKind kind) {
-    TwinCall call(kind, 8, 5, 7);
+    EmulatedCall call(kind, 8, 5, 7);
     call.op.parts = 2, call.op.experts = 3;
     return call;
   };
-  TwinCall call = prepared(OpKind::kExpertMatmul), dgrad = prepared(OpKind::kExpertMatmulDgrad),
-           wgrad = prepared(OpKind::kExpertMatmulWgrad);
+  EmulatedCall call = prepared(OpKind::kExpertMatmul), dgrad = prepared(OpKind::kExpertMatmulDgrad),
+               wgrad = prepared(OpKind::kExpertMatmulWgrad);
   call.with_in(0, Form::kTyped, uniform(24 * 7, 1)).with_in(1, Form::kTyped, uniform(3 * 35, 2));
-  expect_twins(call.with_out(0, Form::kTyped, uniform(24 * 5, 3)));
+  expect_equal_to_emulation(call.with_out(0, Form::kTyped, uniform(24 * 5, 3)));
   dgrad.with_in(0, Form::kTyped, uniform(24 * 5, 1)).with_in(1, Form::kTyped, uniform(3 * 35, 2));
-  expect_twins(dgrad.with_out(0, Form::kTyped, uniform(24 * 7, 3)));
+  expect_equal_to_emulation(dgrad.with_out(0, Form::kTyped, uniform(24 * 7, 3)));
   wgrad.with_in(0, Form::kTyped, uniform(24 * 7, 1)).with_in(1, Form::kTyped, uniform(24 * 5, 2));
-  expect_twins(wgrad.with_out(0, Form::kWide, uniform(3 * 35, 3)), 3e-6);
+  expect_equal_to_emulation(wgrad.with_out(0, Form::kWide, uniform(3 * 35, 3)), 3e-6);
 }
 
 }  // namespace

@@ -8,11 +8,11 @@
 namespace trivium::runtime::cuda {
 
 /// Runs the op with the kernels that the device has for the precision.
-void run_twin(const KernelArguments& a, program::DType precision, Turns turns = Turns::kAscending);
+void run_emulation(const KernelArguments& a, program::DType precision, Turns turns = Turns::kAscending);
 
 /// A product with its activation, or an activation's gradient alone (runtime/cuda/epilogues.h), in 16 bits. `fuses`:
 /// whether there is an algorithm that does both.
-void run_twin_epilogue(EpiloguePart part, const KernelArguments& product, const KernelArguments& activation,
-                       program::DType precision, bool fuses);
+void run_emulation_epilogue(EpiloguePart part, const KernelArguments& product, const KernelArguments& activation,
+                            program::DType precision, bool fuses);
 
 }  // namespace trivium::runtime::cuda

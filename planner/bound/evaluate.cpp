@@ -1,5 +1,6 @@
 #include "planner/bound/evaluate.h"
 
+#include "program/schedules/schedule.h"
 #include "simulator/cost/supported.h"
 #include "simulator/iteration/in_rounds.h"
 #include "simulator/prepare.h"
@@ -96,6 +97,11 @@ std::variant<std::int64_t, Infeasible> quick_bound(const program::Job& job, cons
   const auto simulated = simulator::list_schedule_makespan(prepared.value().costed());
   if (!simulated) return Infeasible{kSimulationRule, simulated.error().message};
   return simulated.value();
+}
+
+bool list_schedule_bounds(const program::Plan& plan) {
+  const bool experts_apart = plan.overlap.expert && (plan.overlap.tensor || plan.context > 1);
+  return !program::traits_of(plan.schedule).splits_backward && !experts_apart;
 }
 
 base::Result<simulator::Simulation> full_simulation(const program::Job& job, const hardware::Cluster& cluster,

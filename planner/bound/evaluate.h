@@ -24,11 +24,15 @@ std::variant<std::int64_t, program::Infeasible> iteration(const program::Job& jo
 
 /// A bound on that, several times as quick: the plan by segments, each communication with its links to itself, in the
 /// order in which its work becomes ready (ps). The plan is simulated in that very order, where nothing gets shorter: op
-/// by op segments take the same, and links that are shared only longer. With zero_bubble it is none: weight gradients
-/// share the compute lane with what follows, and op by op they may end earlier. 0 of thousands of micro-batches that do
-/// not repeat themselves.
+/// by op segments take the same, and links that are shared only longer. Holds where list_schedule_bounds() does. 0 of
+/// thousands of micro-batches that do not repeat themselves.
 std::variant<std::int64_t, program::Infeasible> quick_bound(const program::Job& job, const hardware::Cluster& cluster,
                                                             bool memory);
+
+/// Whether quick_bound() is a bound of the plan: not where op by op kernels of a segment run before the segment ahead
+/// of them has ended. Weight gradients of split backwards do, and those of experts whose exchanges run beside another
+/// pass, beside a tensor collective or a ring step at the end of the segment ahead.
+bool list_schedule_bounds(const program::Plan& plan);
 
 /// All figures of the same. Errors: as simulator::simulate; kNoPlan where a rule refuses the plan; kInterrupted where
 /// `stop` asked to give it up.

@@ -22,7 +22,6 @@
 #include "planner/search/parallel.h"
 #include "planner/search/ranking.h"
 #include "planner/search/rejection_log.h"
-#include "program/schedules/schedule.h"
 #include "simulator/replay/topology_cache.h"
 
 namespace trivium::planner {
@@ -156,9 +155,7 @@ class Searcher {
   enum class Next { kOpen, kListSchedule, kSimulate };
   static Next next_of(const Node& node) {
     if (!node.is_plan()) return Next::kOpen;
-    // With second halves of backwards that wait, the order of a list schedule by segments may be the slower one.
-    return node.list_scheduled || program::traits_of(node.plan->schedule).splits_backward ? Next::kSimulate
-                                                                                          : Next::kListSchedule;
+    return node.list_scheduled || !list_schedule_bounds(*node.plan) ? Next::kSimulate : Next::kListSchedule;
   }
 
   bool settle() {

@@ -7,7 +7,6 @@
 #include "base/seconds.h"
 #include "planner/bound/evaluate.h"
 #include "planner/bound/tree.h"
-#include "program/schedules/schedule.h"
 
 namespace trivium::planner {
 namespace {
@@ -69,7 +68,7 @@ std::optional<BoundPair> random_pair(const SearchRequest& request, std::mt19937&
   job.plan = pair.plan;
   const auto scheduled = quick_bound(job, request.cluster, false);
   const auto* ps = std::get_if<std::int64_t>(&scheduled);
-  if (ps != nullptr && !program::traits_of(pair.plan.schedule).splits_backward) pair.list_schedule_ps = *ps;
+  if (ps != nullptr && list_schedule_bounds(pair.plan)) pair.list_schedule_ps = *ps;
   return pair;
 }
 

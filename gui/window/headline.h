@@ -20,7 +20,7 @@ class Headline : public QWidget {
   QLabel& state() { return *state_; }
   /// What else is shown that the figures are not of: a trace. Until the plan changes.
   void set_beside(const QString& words);
-  /// Shows anew what hangs on more than the document: whether the plan is a search's answer.
+  /// Shows anew what depends on more than the document: whether the plan is a search's answer.
   void refresh() {
     if (document_.evaluation()) show_evaluation();
   }

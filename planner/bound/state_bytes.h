@@ -12,7 +12,7 @@
 namespace trivium::planner {
 
 /// Of the states of a shape, each worked out when it is first asked for: bytes that it adds to those of the passes on
-/// the device, and in the host's memory. They hang on neither the micro-batch nor the placement, nor on what is
+/// the device, and in the host's memory. They depend on neither the micro-batch nor the placement, nor on what is
 /// recomputed. Thread-safe; cluster and costs must outlive it.
 class StateBytes {
  public:

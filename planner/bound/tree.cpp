@@ -310,7 +310,7 @@ std::vector<std::vector<int>> Tree::layers_of_states(const Plan& plan, CostEstim
   return found;
 }
 
-// On heterogeneous nodes layers are balanced by what fits there, which hangs on the state.
+// On heterogeneous nodes layers are balanced by what fits there, which depends on the state.
 bool Tree::layers_wait_for_state(const Branch& branch) const {
   return branch.balanced && !request_.cluster.homogeneous();
 }
@@ -367,7 +367,7 @@ const ScheduleCosts& Tree::sharding_costs(const Branch& branch, std::size_t stat
   branch.schedule_costs.resize(branch.states.size());
   if (!branch.schedule_costs[state]) {
     Plan plan = with(with_relaxed_sharding(branch.plan), branch.states[state]);
-    plan.recompute = Recompute::kNone;  // no state hangs on what passes recompute, and the request may say
+    plan.recompute = Recompute::kNone;  // no state depends on what passes recompute, and the request may say
     plan.stage_recompute.clear();       // what no plan below does
     branch.schedule_costs[state] =
         std::make_unique<ScheduleCosts>(CostEstimator(job_of(plan), request_.cluster, &shared_).state(plan));

@@ -137,7 +137,7 @@ bool Tree::state_may_fit(const Plan& laid, const std::vector<ShardingChoice>& st
   return false;
 }
 
-// What a state keeps hangs on neither the micro-batch nor the placement, nor on what is recomputed.
+// What a state keeps depends on neither the micro-batch nor the placement, nor on what is recomputed.
 std::shared_ptr<StateBytes> Tree::state_bytes(const Plan& plan, const std::vector<ShardingChoice>& states) {
   Plan plain = with(plan, ShardingChoice{});
   plain.recompute = program::Recompute::kNone;  // which goes with activations that are away

@@ -45,7 +45,7 @@ struct Entry {
   std::int64_t iteration_ps = 0;
   std::string summary;
   bool operator<(const Entry& other) const {
-    // Ties are broken by what people read, so that the answer does not hang on the order of the space.
+    // Ties are broken by what people read, so that the answer does not depend on the order of the space.
     return iteration_ps != other.iteration_ps ? iteration_ps < other.iteration_ps : summary < other.summary;
   }
 };

@@ -9,7 +9,7 @@
 
 namespace trivium::planner {
 
-/// Ties are broken by what people read, so that the answer does not hang on the order of the space.
+/// Ties are broken by what people read, so that the answer does not depend on the order of the space.
 bool faster(const Candidate& a, const Candidate& b);
 
 /// What the request asks for of all of them: the fastest first, every plan once, with `distinct` every family once, and

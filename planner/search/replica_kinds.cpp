@@ -364,7 +364,7 @@ class KindSearch {
     if (left_ps_ != kNever) result_.bound_s = static_cast<double>(left_ps_) * kSecondsPerPs;
   }
 
-  // Each on a thread of its own, all with the limit that is known before them: what is found hangs on no thread.
+  // Each on a thread of its own, all with the limit that is known before them: what is found depends on no thread.
   void search(const std::vector<const Mix*>& mixes) {
     std::vector<SearchResult> found(mixes.size());
     const std::int64_t limit_ps = limit();

@@ -330,7 +330,7 @@ std::vector<std::vector<int>> Space::stages_on_groups(const Plan& placed) const 
   return found;
 }
 
-// What may be kept hangs on these fields alone.
+// What may be kept depends on these fields alone.
 std::int64_t Space::count_recompute_choices(const Plan& split, const ScheduleChoice& shape) const {
   const std::tuple key(split.pipeline, shape.virtual_stages, shape.activations, shape.overlap_expert);
   const std::lock_guard lock(mutex_);

@@ -64,7 +64,7 @@ std::vector<std::pair<std::string, std::vector<std::string>>> fields_of(const Se
         for (const ShardingChoice& state : space.states(split, layout, shape)) {
           values.enter(with(laid, state), Level::kSharding);
         }
-        if (placements.size() > 1) continue;  // what is kept does not hang on the layout
+        if (placements.size() > 1) continue;  // what is kept does not depend on the layout
         for (const RecomputeChoice& recompute_choice : space.recompute_choices(split, shape)) {
           values.enter(with(shaped, recompute_choice), Level::kRecompute);
         }

@@ -25,7 +25,7 @@ int phase_of(const models::Model& model, int first_layer, int layers);
 ChunkTemplate make_chunk_template(const Job& job, const StackTraits& stack, const ChunkKey& key, int kind_index,
                                   std::vector<Body>& bodies);
 
-/// Bytes of the kind, by space, without what its passes keep and stage: all that hangs on how replicas share it.
+/// Bytes of the kind, by space, without what its passes keep and stage: all that depends on how replicas share it.
 std::array<std::int64_t, kSpaces> bytes_without_passes(const Job& job, const StackTraits& stack, const ChunkKey& key);
 
 }  // namespace trivium::program

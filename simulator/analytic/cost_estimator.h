@@ -30,8 +30,8 @@ class CostEstimator {
   /// Preconditions: `plan` differs from the job's in virtual stages, schedule and stage layers at most, and passed
   /// program::check.
   ScheduleCosts schedule_costs(const program::Plan& plan);
-  /// The same in two halves, whose `joined` it is. The passes hang on neither what ranks share nor what runs beside;
-  /// with endings of zero they bound the plan whatever its state is. The state does not hang on how layers are
+  /// The same in two halves, whose `joined` it is. The passes depend on neither what ranks share nor what runs beside;
+  /// with endings of zero they bound the plan whatever its state is. The state does not depend on how layers are
   /// recomputed.
   ScheduleCosts passes(const program::Plan& plan);
   /// The passes that none of the plan's goes below however it recomputes its layers (but for kFull where activations

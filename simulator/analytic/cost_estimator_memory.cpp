@@ -79,7 +79,7 @@ std::vector<StageMemory> CostEstimator::memory(const program::Plan& plan) {
 }
 
 // Buckets of several layers are padded as they fall: such chunks are built whole. Of others each of the last layers
-// that are all dense, or all mixtures, adds the same; what a layer keeps does not hang on its window, but on whether
+// that are all dense, or all mixtures, adds the same; what a layer keeps does not depend on its window, but on whether
 // its heads are normalised.
 CostEstimator::Bytes CostEstimator::bytes(const ChunkKey& key) {
   const int alike = layers_alike(key);

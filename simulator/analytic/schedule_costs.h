@@ -70,7 +70,7 @@ struct ScheduleCosts {
 ScheduleCosts joined(ScheduleCosts passes, const ScheduleCosts& state);
 
 /// By stage: when its last backward ends, second halves included, and by chunk (position in the model) when that of the
-/// last micro-batch begins. Ends of a step hang on nothing else of the passes.
+/// last micro-batch begins. Ends of a step depend on nothing else of the passes.
 struct PassEnds {
   std::vector<std::int64_t> stages, last_backward;
 };

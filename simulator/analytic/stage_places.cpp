@@ -47,7 +47,7 @@ StagePlace StagePlaces::place_of(const Mesh& mesh, int stage, const hardware::Cl
 
 // Where nodes differ, every split is for itself. Stages that fill nodes of one group lie alike, but for the first and
 // the last and for neighbours on other nodes; their passes are those of every split with the same groups in a node.
-// Passes of stages that share nodes, but all of one kind, hang on where in a node they begin.
+// Passes of stages that share nodes, but all of one kind, depend on where in a node they begin.
 std::vector<StagePlace> StagePlaces::on_unlike_nodes(const program::Plan& plan, const hardware::Cluster& placed) {
   std::vector<int> split{plan.tensor,      plan.context, plan.pipeline,     plan.data,
                          plan.shard_group, plan.expert,  plan.expert_tensor};

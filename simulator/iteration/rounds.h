@@ -11,7 +11,7 @@
 namespace trivium::simulator {
 
 /// Micro-batches of a pipeline in its steady state. In it every stage does the same for one micro-batch as for the one
-/// `period` before, `depth` of them are under way at once, and when it begins and ends hangs on those alone.
+/// `period` before, `depth` of them are under way at once, and when it begins and ends depends on those alone.
 struct SteadyState {
   std::int64_t micro_batches = 0;  ///< of the job
   std::int64_t depth = 1;          ///< micro-batches between the first forward and the last backward under way, at most

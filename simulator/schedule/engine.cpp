@@ -182,7 +182,7 @@ class ListScheduler {
     lane.chooses = true;
   }
 
-  // Lanes that take what is ready choose when all that ends now has ended: what they choose hangs on what is ready, not
+  // Lanes that take what is ready choose when all that ends now has ended: what they choose depends on what is ready, not
   // on the turn in which it became so, nor on whether tasks are simulated whole.
   void choose() {
     std::sort(choosing_.begin(), choosing_.end());

@@ -45,7 +45,7 @@ class Run {
   }
 
  private:
-  // Jobs are numbered, and each has a seed of its own: what is drawn hangs on no thread.
+  // Jobs are numbered, and each has a seed of its own: what is drawn depends on no thread.
   void work() {
     while (pairs_ < wanted_) {
       const unsigned number = jobs_++;

@@ -10,7 +10,7 @@
 namespace trivium::gui {
 
 /// Acts on one window through its widgets: keys, clicks, drags, typing, files, children, second windows. The same seed
-/// gives the same wishes; what comes of them hangs on how far the work on other threads is.
+/// gives the same wishes; what comes of them depends on how far the work on other threads is.
 class Hand {
  public:
   Hand(MainWindow& window, unsigned seed);

@@ -163,11 +163,14 @@ Reason why_unsupported(const CsvTable::Row& row) {
   return std::nullopt;
 }
 
+bool notes_flex_dispatcher(const CsvTable::Row& row) {
+  return row.text("notes").find("moe_flex_dispatcher_backend=") != std::string::npos;
+}
+
 /// Switches of Megatron-Bridge's recipes, noted where a table's rows were traced to them, that make a stack another.
 std::string traced_variant(const CsvTable::Row& row) {
   if (row.given("cuda_graph") == "full_iteration") return "megatron-bridge-graphs";
-  const bool flex = row.text("notes").find("moe_flex_dispatcher_backend=") != std::string::npos;
-  return flex ? "megatron-bridge-flex" : "megatron-bridge";
+  return notes_flex_dispatcher(row) ? "megatron-bridge-flex" : "megatron-bridge";
 }
 
 /// What the row names, or the variant of it that the machine or the row's recipe shows.
@@ -368,7 +371,8 @@ PublishedRun read_published_run(const CsvTable::Row& row) {
   run.plan = join(row, {"micro_batch", "tp", "pp", "vpp", "dp", "sequence_parallel", "zero_stage", "recompute",
                         "precision", "attention", "dp_overlap", "reduce_dtype"}) +
              join_given(row, {"cp", "ep", "etp", "fsdp_shard", "fp8_recipe", "tp_comm_overlap", "cuda_graph"}) +
-             (run.job.plan.overlap.expert ? " overlap.expert" : "");
+             (run.job.plan.overlap.expert ? " overlap.expert" : "") +
+             (notes_flex_dispatcher(row) ? " flex dispatcher" : "");
   return run;
 }
 

@@ -163,7 +163,17 @@ Reason why_unsupported(const CsvTable::Row& row) {
   return std::nullopt;
 }
 
-/// What the row names, or the variant of it that the machine shows.
+bool notes_flex_dispatcher(const CsvTable::Row& row) {
+  return row.text("notes").find("moe_flex_dispatcher_backend=") != std::string::npos;
+}
+
+/// Switches of Megatron-Bridge's recipes, noted where a table's rows were traced to them, that make a stack another.
+std::string traced_variant(const CsvTable::Row& row) {
+  if (row.given("cuda_graph") == "full_iteration") return "megatron-bridge-graphs";
+  return notes_flex_dispatcher(row) ? "megatron-bridge-flex" : "megatron-bridge";
+}
+
+/// What the row names, or the variant of it that the machine or the row's recipe shows.
 const program::StackTraits* stack_of(const CsvTable::Row& row, const hardware::Node& node, Reason& unsupported) {
   std::vector<std::string> names;
   for (const program::StackTraits& stack : program::all_stacks()) names.push_back(stack.name);
@@ -173,6 +183,7 @@ const program::StackTraits* stack_of(const CsvTable::Row& row, const hardware::N
     return nullptr;
   }
   const program::StackTraits& named = program::all_stacks()[*index];
+  if (named.name == "megatron-bridge") return program::find_stack(traced_variant(row));
   const auto variant = node.stacks.find(named.name);
   if (variant == node.stacks.end()) return &named;
   const program::StackTraits* shown = program::find_stack(variant->second);
@@ -360,7 +371,8 @@ PublishedRun read_published_run(const CsvTable::Row& row) {
   run.plan = join(row, {"micro_batch", "tp", "pp", "vpp", "dp", "sequence_parallel", "zero_stage", "recompute",
                         "precision", "attention", "dp_overlap", "reduce_dtype"}) +
              join_given(row, {"cp", "ep", "etp", "fsdp_shard", "fp8_recipe", "tp_comm_overlap", "cuda_graph"}) +
-             (run.job.plan.overlap.expert ? " overlap.expert" : "");
+             (run.job.plan.overlap.expert ? " overlap.expert" : "") +
+             (notes_flex_dispatcher(row) ? " flex dispatcher" : "");
   return run;
 }
 

@@ -11,6 +11,8 @@ namespace {
 // 6834).
 constexpr double kMegatronHostAdam = 35e9 / 2 / 8 / 15.5, kDeepspeedHostAdam = 72.7e9 / 4 / 8 / 10;
 
+constexpr double kCaptured = 0.1;  // assumption: what a host still issues where CUDA graphs launch most kernels
+
 constexpr std::int64_t kMegatronVocabMultiple = 128;  // --make-vocab-size-divisible-by, times the tensor group
 
 /// Our own runtime: its reductions run on a lane of their own, so the engine itself sees what they hide.
@@ -150,7 +152,26 @@ StackTraits megatron_core(std::string_view name) {
 StackTraits megatron_bridge() {
   StackTraits h = megatron_core("megatron-bridge");
   h.overlaps_tensor_collectives = true;
-  h.pairs_passes = true;  // overlap_moe_expert_parallel_comm
+  h.pairs_passes = true;   // overlap_moe_expert_parallel_comm
+  h.fuses_latents = true;  // scripts/performance/utils/overrides.py: apply_rope_fusion
+  return h;
+}
+
+/// The same with Megatron-Core's flex dispatcher (moe_flex_dispatcher_backend): DeepEP and HybridEP.
+StackTraits megatron_bridge_flex() {
+  StackTraits h = megatron_bridge();
+  h.name = "megatron-bridge-flex";
+  h.sorts_in_exchange = true;
+  return h;
+}
+
+/// The same with whole iterations captured in CUDA graphs (cuda_graph_impl "full_iteration"), and the MLPs of all
+/// experts in one kernel, as a capture needs (cutedsl_fused_grouped_mlp).
+StackTraits megatron_bridge_graphs() {
+  StackTraits h = megatron_bridge_flex();
+  h.name = "megatron-bridge-graphs";
+  h.issue = kCaptured;
+  h.expert_issue *= kCaptured;
   return h;
 }
 
@@ -158,7 +179,7 @@ StackTraits megatron_bridge() {
 /// FULL_CUDA_GRAPH of the submissions' configurations), so that the host launches little.
 StackTraits megatron_mlperf() {
   StackTraits h = megatron_core("megatron-nemo-mlperf");
-  h.issue = 0.1;  // assumption: what is not captured
+  h.issue = kCaptured;
   return h;
 }
 
@@ -177,7 +198,8 @@ StackTraits nanotron() {
   StackTraits h;
   h.name = "nanotron";
   h.fills_half_gradients = true;
-  h.balances_by_cost = true;       // nanotron/models/base.py, build_model
+  h.balances_by_cost = true;             // nanotron/models/base.py, build_model
+  h.overlaps_tensor_collectives = true;  // scaling_benchmarks.py: tp_linear_async_communication with REDUCE_SCATTER
   h.saves_gathered_inputs = true;  // tensor_parallel/functional.py: autograd keeps what a column product was given
   h.pipelined_issue = 0.20e-3;     // docs/explanation/cost-model.md, "Stacks"
   h.logit_bytes = 8;  // measured: memory of the Ultra-Scale Playbook's runs by micro-batch: two fp32 copies
@@ -201,7 +223,8 @@ StackTraits fsdp2(std::string_view name) {
   h.memory_traffic = 1.0;
   h.crowded_above = 0;
   h.issue = 0.6;
-  h.hidden_tensor = 0.5;  // async TP: products and collectives in pieces
+  h.hidden_tensor = 0.5;            // async TP: products and collectives in pieces
+  h.gathers_scaled_tensors = true;  // torchao, Float8ColwiseParallel: inputs and gradients are cast, then gathered
   return h;
 }
 
@@ -247,8 +270,8 @@ StackTraits colossalai() {
   return h;
 }
 
-const std::array<StackTraits, 27>& table() {
-  static const std::array<StackTraits, 27> kTable = {trivium(),
+const std::array<StackTraits, 29>& table() {
+  static const std::array<StackTraits, 29> kTable = {trivium(),
                                                      megatron(),
                                                      megatron_2022(),
                                                      megatron_deepspeed(),
@@ -262,6 +285,8 @@ const std::array<StackTraits, 27>& table() {
                                                      megatron_core("megatron-nemo1"),
                                                      megatron_core("megatron-nemo2"),
                                                      megatron_bridge(),
+                                                     megatron_bridge_flex(),
+                                                     megatron_bridge_graphs(),
                                                      megatron_mlperf(),
                                                      megatron_core_plain("megatron-core"),
                                                      megatron_core_plain("megatron-core-0.8", false),

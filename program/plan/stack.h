@@ -23,8 +23,11 @@ struct StackTraits {
   bool pairs_passes = false;  ///< can run exchanges with the experts beside a pass of another micro-batch
   double issue = 1;           ///< of the host's time to issue a kernel: below 1 where graphs or compilers launch fewer
   double expert_issue = 0;    ///< s of the host for every launch for one expert, where experts' products run one by one
-  bool fills_half_gradients = false;   ///< autograd fills 16-bit gradients beside the wide ones that they are added to
-  bool saves_gathered_inputs = false;  ///< sequence parallel: products keep their gathered inputs for the backward
+  bool sorts_in_exchange = false;  ///< DeepEP, HybridEP: a token goes once to every rank that has experts of it
+  bool fuses_latents = false;      ///< heads are made of latents and turned in one kernel each for queries and keys
+  bool gathers_scaled_tensors = false;  ///< sequence parallel: in 8 bits, where a tensor has one scale
+  bool fills_half_gradients = false;    ///< autograd fills 16-bit gradients beside the wide ones that they are added to
+  bool saves_gathered_inputs = false;   ///< sequence parallel: products keep their gathered inputs for the backward
   double pipelined_issue = 0;  ///< s of the host for every tensor collective and rank of its group, beside a pipeline
   bool balances_by_cost = false;    ///< stages hold equal work, the head counted as what its product takes
   int logit_bytes = 0;              ///< held per logit of a micro-batch beside the Program's, by the loss

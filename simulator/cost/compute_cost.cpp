@@ -109,6 +109,13 @@ bool issued_by_host(const program::Op& op, const hardware::Device& device) {
   return device.kind == hardware::DeviceKind::kGpu && rate_of(op, device) == nullptr;
 }
 
+/// Whether kernels wait while a collective runs: on their stream, or of the forward, where each product needs what one
+/// gathers. A host that is late catches up meanwhile.
+bool holds_kernels(const program::Op& op) {
+  return op.lane == program::Lane::kCompute ||
+         (op.lane == program::Lane::kTensor && op.pass != program::Pass::kBackward);
+}
+
 /// An optimizer whose state is kept away and that the stack runs where the state is.
 bool runs_on_host(const program::Op& op, const program::StackTraits& stack) {
   return op.kind == OpKind::kAdamW && op.in[1] != program::kNoBuffer && stack.host_adam > 0;
@@ -155,7 +162,7 @@ std::vector<base::Seconds> segment_costs(std::span<const program::Op> ops, const
       costs[i] = device_cost(op, device, stack);
     } else if (!communication.empty()) {
       costs[i] = communication[i];
-      if (op.lane == program::Lane::kCompute) beside += costs[i];
+      if (holds_kernels(op)) beside += costs[i];
     }
     if (!issued_by_host(op, device)) continue;
     if (traits_of(op.kind).synchronises) {

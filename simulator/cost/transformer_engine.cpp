@@ -33,6 +33,8 @@ constexpr double kTurn = 24, kTurnBackward = 22;
 // arrive rank by rank and are multiplied expert by expert.
 constexpr double kSorted = 4;
 
+constexpr double kWritten = 2;  // bytes of a 16-bit number, read or written once
+
 bool is_bias(const Op& op) { return op.kind == OpKind::kExpertBias || op.kind == OpKind::kExpertBiasBackward; }
 
 bool leaves_experts(const Op& op) { return op.elements > 0; }  // program/lower/mixture.cpp
@@ -58,23 +60,36 @@ double gathered_share(Fp8 recipe, bool gradient) {
   return once * (gradient && (recipe == Fp8::kNvfp4 || recipe == Fp8::kMxfp8) ? 2 : 1);
 }
 
+bool is_expert_exchange(const Op& op) {
+  return op.kind == OpKind::kAllToAll && op.group == program::Group::kExpert && program::is_half(op.dtype);
+}
+
+bool places_latents(const Op& op) { return op.kind == OpKind::kLatentHeads || op.kind == OpKind::kLatentHeadsBackward; }
+
 class Segment {
  public:
-  Segment(std::span<const Op> ops, int tensor) : ops_(ops.begin(), ops.end()), tensor_(tensor) {
+  Segment(std::span<const Op> ops, int tensor, const program::StackTraits& stack)
+      : ops_(ops.begin(), ops.end()), tensor_(tensor), stack_(stack) {
     for (const Op& op : ops_) {
-      if (op.kind == OpKind::kRoute || op.kind == OpKind::kRouteBackward) experts_ = op.experts;
-      if (op.kind == OpKind::kAllToAll && op.group == program::Group::kExpert) exchanged_ = true;
+      if (op.kind == OpKind::kRoute || op.kind == OpKind::kRouteBackward) experts_ = op.experts, choices_ = op.k;
+      if (is_expert_exchange(op)) exchanged_ = true;
+      if (places_latents(op)) turning_ = static_cast<double>(op.k);
       const bool product = op.kind == OpKind::kExpertMatmul || op.kind == OpKind::kExpertMatmulDgrad;
-      if (product && op.experts > 1) sorted_rows_ = static_cast<double>(op.m) * op.experts;
+      if (product) local_experts_ = std::max(1, op.experts), rows_ = static_cast<double>(op.m) * local_experts_;
     }
   }
 
   std::optional<std::vector<Op>> executed(double amplitude) {
     for (std::size_t i = 0; i < ops_.size(); ++i) {
       if (tensor_ > 1 && is_tensor_collective(ops_[i], OpKind::kAllGather)) gather(i);
+      if (!runs_transformer_engine(stack_)) continue;
       if (tensor_ > 1 && is_tensor_collective(ops_[i], OpKind::kReduceScatter) && ends_routing(i)) leave_out(ops_[i]);
-      if (exchanged_ && sorted_rows_ > 0) sort(ops_[i]);
-      if (amplitude != 1) turn(ops_[i]);
+      if (exchanged_ && rows_ > 0) stack_.sorts_in_exchange ? send_once(ops_[i]) : sort(ops_[i]);
+      if (turning_ > 0 && stack_.fuses_latents) {
+        assemble(ops_[i]);
+      } else if (amplitude != 1) {
+        turn(ops_[i]);
+      }
     }
     if (!changed_) return std::nullopt;
     return std::move(ops_);
@@ -82,11 +97,54 @@ class Segment {
 
  private:
   void sort(Op& op) {
+    if (local_experts_ < 2) return;
     if (op.kind != OpKind::kDispatch && op.kind != OpKind::kDispatchBackward && op.kind != OpKind::kCombine &&
         op.kind != OpKind::kCombineBackward) {
       return;
     }
-    op.bytes += sorted_rows_ * static_cast<double>(op.n) * kSorted;
+    op.bytes += rows_ * static_cast<double>(op.n) * kSorted;
+    changed_ = true;
+  }
+
+  /// Ranks that have one or more of a token's experts, where all choices are as likely.
+  double ranks_of_a_token() const {
+    const auto all = static_cast<double>(experts_), elsewhere = all - local_experts_;
+    double none = 1;  // of a rank's experts are chosen
+    for (std::int64_t i = 0; i < choices_; ++i)
+      none *= std::max(0.0, elsewhere - static_cast<double>(i)) / (all - static_cast<double>(i));
+    return all / local_experts_ * (1 - none);
+  }
+
+  // What the Program places before an exchange is placed behind it, as many rows; sums of a rank's experts are written
+  // for every token that the rank got, and summed over ranks on the way home.
+  void send_once(Op& op) {
+    if (experts_ <= local_experts_ || choices_ < 1) return;
+    const double ranks = ranks_of_a_token();
+    if (is_expert_exchange(op)) {
+      op.bytes *= ranks / static_cast<double>(choices_);
+    } else if (op.kind == OpKind::kCombine || op.kind == OpKind::kDispatchBackward) {
+      op.bytes += kWritten * rows_ / static_cast<double>(choices_) * (ranks - 1) * static_cast<double>(op.n);
+    } else {
+      return;
+    }
+    changed_ = true;
+  }
+
+  // Latents: one kernel turns queries in place, another makes keys and values of what the product gave and the part
+  // that heads share. Attention reads what they leave, and its gradients are laid out as they are.
+  void assemble(Op& op) {
+    const double tokens = static_cast<double>(op.m), heads = op.heads, keys = op.head_dim;
+    const double values = static_cast<double>(value_dim_of(op));
+    if (places_latents(op)) {
+      const double read = heads * (keys - turning_ + values) + turning_, written = heads * (keys + values);
+      op.bytes = kWritten * tokens * (read + written);
+    } else if (op.kind == OpKind::kRotary || op.kind == OpKind::kRotaryBackward) {
+      op.bytes = 2 * kWritten * tokens * heads * turning_;
+    } else if (op.flash && (op.kind == OpKind::kAttention || op.kind == OpKind::kAttentionBackward)) {
+      op.bytes = 0;
+    } else {
+      return;
+    }
     changed_ = true;
   }
 
@@ -105,10 +163,16 @@ class Segment {
     }
     if (readers.empty()) return;
     if (std::ranges::all_of(readers, [](const Op* op) { return op->kind == OpKind::kQuantize; })) {
-      return gather_casts(ops_[at], readers);
+      if (gathers_casts(readers.front()->fp8)) gather_casts(ops_[at], readers);
+      return;
     }
+    if (!runs_transformer_engine(stack_)) return;
     const bool routes = std::ranges::all_of(readers, [&](const Op* op) { return routing(*op); });
     if (routes) leave_out(ops_[at]);
+  }
+
+  bool gathers_casts(Fp8 recipe) const {
+    return runs_transformer_engine(stack_) || (stack_.gathers_scaled_tensors && recipe == Fp8::kCurrent);
   }
 
   void gather_casts(Op& gather, const std::vector<Op*>& casts) {
@@ -150,9 +214,12 @@ class Segment {
 
   std::vector<Op> ops_;
   int tensor_;
-  std::int64_t experts_ = 0;
+  const program::StackTraits& stack_;
+  std::int64_t experts_ = 0, choices_ = 0;  // of the layer; of a token
+  int local_experts_ = 0;
   bool exchanged_ = false;
-  double sorted_rows_ = 0;
+  double rows_ = 0;     // of all experts of this rank
+  double turning_ = 0;  // components of a head, where heads are made of latents
   bool changed_ = false;
 };
 
@@ -180,8 +247,8 @@ double loose_expert_kernels(const Op& op, const program::StackTraits& stack) {
 
 std::optional<std::vector<Op>> as_executed(std::span<const Op> ops, const program::StackTraits& stack, int tensor,
                                            double amplitude) {
-  if (!runs_transformer_engine(stack)) return std::nullopt;
-  return Segment(ops, tensor).executed(amplitude);
+  if (!runs_transformer_engine(stack) && !stack.gathers_scaled_tensors) return std::nullopt;
+  return Segment(ops, tensor, stack).executed(amplitude);
 }
 
 }  // namespace trivium::simulator

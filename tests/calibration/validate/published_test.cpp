@@ -215,6 +215,23 @@ TEST(PublishedRow, OverlapsExpertsWhereANoteSaysSo) {
             plan("recipe X", "8,2,14336,,,1,8,1").plan);
 }
 
+TEST(PublishedRow, IsOfAnotherStackWhereItsRecipeSaysSo) {
+  const auto plan = [](const std::string& note, const std::string& graphs) {
+    std::string row = modern(
+        "M,s,dgx-h100,megatron-bridge,16,8,32,4096,32,4096,32000,128,1,1,1,1,16,no,1,none,bf16,"
+        "flash,yes,,5,,A," +
+        note + ",mixtral-8x7b,8,128,14336,yes,8,2,14336,,,1,8,1,,,,pretrain");
+    row.replace(row.find(",task\n"), 6, ",task,cuda_graph\n");
+    row.insert(row.size() - 1, "," + graphs);
+    return read_published_run(CsvTable(row, "runs.csv").row(0));
+  };
+  const std::string flex = "recipe X; moe_flex_dispatcher_backend=hybridep";
+  EXPECT_EQ(plan("recipe X", "none").job.plan.stack, "megatron-bridge");
+  EXPECT_EQ(plan(flex, "none").job.plan.stack, "megatron-bridge-flex");
+  EXPECT_EQ(plan(flex, "full_iteration").job.plan.stack, "megatron-bridge-graphs");
+  EXPECT_NE(plan(flex, "none").plan, plan("recipe X", "none").plan);
+}
+
 TEST(PublishedRow, ShardsOverTheRanksThatANoteSays) {
   const auto shard = [](const std::string& note) {
     const CsvTable table(header() +

@@ -170,7 +170,7 @@ TEST(StackTraits, AreFoundByName) {
     ASSERT_NE(find_stack(name), nullptr) << name;
     EXPECT_EQ(find_stack(name)->name, name);
   }
-  EXPECT_EQ(all_stacks().size(), 27u);
+  EXPECT_EQ(all_stacks().size(), 29u);
   EXPECT_EQ(find_stack("megatron-2099"), nullptr);
 }
 

@@ -48,6 +48,8 @@ TEST(Stack, IsFoundByEveryNameItIsKnownBy) {
                                           "megatron-nemo1",
                                           "megatron-nemo2",
                                           "megatron-bridge",
+                                          "megatron-bridge-flex",
+                                          "megatron-bridge-graphs",
                                           "megatron-nemo-mlperf",
                                           "megatron-core",
                                           "megatron-core-0.8",

@@ -115,8 +115,15 @@ TEST(Segment, LetsTheHostRunAheadOfCollectivesOfTheSameStream) {
   const auto costs = segment_costs(ops, device, megatron(), given);
   EXPECT_EQ(costs[1], given[1]);
   EXPECT_NEAR((costs[0] + costs[1]).value(), 231.6e-6, 0.2e-6);
-  // On a lane of its own it is beside the host's work, not before it.
+  // So it does on the tensor group's lane in a forward, whose products need what is gathered there.
   ops[1].lane = program::Lane::kTensor;
+  EXPECT_NEAR(segment_costs(ops, device, megatron(), given)[0].value(), 31.6e-6, 0.2e-6);
+  // In a backward, whose weight gradients run beside it, and with experts it is beside the host's work: three quarters
+  // of the 164 us, and all of it.
+  for (program::Op& op : ops) op.pass = program::Pass::kBackward;
+  EXPECT_NEAR(segment_costs(ops, device, megatron(), given)[0].value(), 123e-6, 0.1e-6);
+  for (program::Op& op : ops) op.pass = program::Pass::kForward;
+  ops[1].lane = program::Lane::kExpert;
   EXPECT_NEAR(segment_costs(ops, device, megatron(), given)[0].value(), 164e-6, 0.1e-6);
 }
 

@@ -136,6 +136,56 @@ TEST(Executed, SortsRowsThatArriveByRank) {
   EXPECT_FALSE(as_executed(ops, bridge(), 1));
 }
 
+// 8 experts on four ranks, two a token: of the 28 pairs of experts 15 leave a rank out, so it goes to 4 (1 - 15/28) =
+// 13/7 ranks instead of twice to one. 2 · 1,024 rows arrive, of 1,024 tokens; sums are written 13/7
+// times instead of once, 2 B a number.
+TEST(Executed, SendsATokenOnceToARankWithDeepEp) {
+  Op route = made(OpKind::kRoute, {1}, {2});
+  route.experts = 8, route.k = 2;
+  Op exchange = made(OpKind::kAllToAll, {4}, {5});
+  exchange.group = program::Group::kExpert;
+  exchange.bytes = 700;
+  Op product = made(OpKind::kExpertMatmul, {5}, {6});
+  product.experts = 2;
+  const std::vector<Op> ops = {route, made(OpKind::kDispatch, {1}, {4}), exchange, product,
+                               made(OpKind::kCombine, {6}, {7})};
+  const auto done = as_executed(ops, *program::find_stack("megatron-bridge-flex"), 1);
+  ASSERT_TRUE(done);
+  EXPECT_DOUBLE_EQ((*done)[1].bytes, ops[1].bytes);
+  EXPECT_DOUBLE_EQ((*done)[2].bytes, 650);
+  EXPECT_NEAR((*done)[4].bytes - ops[4].bytes, 2.0 * 1024 * 512 * 6 / 7, 1e-6);
+}
+
+// Heads of 48 that turn and 80 that do not, values of 64: keys and values are made in one kernel (8 (80 + 64) and the
+// shared 48 read, 8 (128 + 64) written), queries turned in place; attention has no layouts of its own.
+TEST(Executed, MakesHeadsOfLatentsInOneKernel) {
+  const auto of_heads = [](OpKind kind) {
+    Op op = made(kind, {1}, {2});
+    op.heads = op.kv_heads = 8, op.head_dim = 128, op.value_dim = 64, op.k = 48, op.flash = true;
+    program::fill_work(op);
+    return op;
+  };
+  const std::vector<Op> ops = {of_heads(OpKind::kLatentHeads), of_heads(OpKind::kRotary), of_heads(OpKind::kAttention)};
+  const auto done = as_executed(ops, bridge(), 1, 1.3);
+  ASSERT_TRUE(done);
+  EXPECT_DOUBLE_EQ((*done)[0].bytes, 2.0 * 1024 * (8 * 144 + 48 + 8 * 192));
+  EXPECT_DOUBLE_EQ((*done)[1].bytes, 4.0 * 1024 * 8 * 48);
+  EXPECT_EQ((*done)[2].bytes, 0);
+  EXPECT_FALSE(as_executed(ops, *program::find_stack("megatron-core"), 1));
+}
+
+// torchao casts what is gathered where a tensor has one scale; rows that are scaled one by one are gathered wide.
+TEST(Executed, GathersTensorsOfOneScaleInEightBits) {
+  const program::StackTraits& torchtitan = *program::find_stack("torchtitan-fsdp2");
+  const std::vector<Op> ops = {collective(OpKind::kAllGather, 0, 1), cast(1, 2, program::Fp8::kCurrent)};
+  const auto done = as_executed(ops, torchtitan, 4);
+  ASSERT_TRUE(done);
+  EXPECT_DOUBLE_EQ((*done)[0].bytes, ops[0].bytes / 2);
+  EXPECT_DOUBLE_EQ((*done)[1].bytes, ops[1].bytes / 4);
+  const std::vector<Op> rows = {collective(OpKind::kAllGather, 0, 1), cast(1, 2, program::Fp8::kBlock)};
+  EXPECT_FALSE(as_executed(rows, torchtitan, 4));
+}
+
 TEST(Executed, TurnsHeadsKernelByKernelWhereSinesHaveAnAmplitude) {
   Op rotary = made(OpKind::kRotary, {1}, {1});
   rotary.heads = 8, rotary.kv_heads = 2, rotary.head_dim = 64;

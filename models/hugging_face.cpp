@@ -233,6 +233,12 @@ void check_what_is_not_used(const Config& config) {
   count_or(config, "sliding_window", kMostPositions, kMostPositions);
 }
 
+/// Of multi-token prediction: DeepSeek-V3's and GLM-4.5's member, and that of DeepSeek's ports.
+std::int64_t modules_of(const Config& config) {
+  return std::max(amount_or(config, "num_nextn_predict_layers", kMostModules, 0),
+                  amount_or(config, "num_mtp_layers", kMostModules, 0));
+}
+
 }  // namespace
 
 HuggingFaceModel read_hugging_face(const nlohmann::json& config, const std::string& where) {
@@ -265,7 +271,7 @@ HuggingFaceModel read_hugging_face(const nlohmann::json& config, const std::stri
     for (std::string& member : ignored) member = "text_config." + member;
     for (std::string& member : judge_others(whole, type)) ignored.push_back(std::move(member));
   }
-  return {std::move(model), std::move(ignored)};
+  return {std::move(model), std::move(ignored), modules_of(reader)};
 }
 
 Model model_from_hugging_face(const nlohmann::json& config, const std::string& where) {

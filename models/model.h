@@ -108,9 +108,9 @@ struct Latent {
 };
 
 /// Multi-token prediction as DeepSeek-V3 trains it (arXiv 2412.19437, section 2.2). Module k reads, of every token, the
-/// normed output of the module before it (the first one: of the last layer) and the embedding of the token k further on.
-/// Each is normed and meets an h x h matrix, halves of one of 2h x h; their sum passes a layer like the model's last, a
-/// norm, and the model's own output matrix, which predicts the token k + 1 further on.
+/// normed output of the module before it (the first one: of the last layer) and the embedding of the token k further
+/// on. Each is normed and meets an h x h matrix, halves of one of 2h x h; their sum passes a layer like the model's
+/// last, a norm, and the model's own output matrix, which predicts the token k + 1 further on.
 struct MultiToken {
   std::int64_t depth = 1;  ///< modules
   /// lambda: the mean of the modules' losses, each a sum over the tokens that have such a target over all tokens of the
@@ -164,7 +164,7 @@ struct Model {
   std::optional<Temperature> temperature;
   std::optional<Experts> experts;
   std::optional<MultiToken> mtp;  ///< modules of multi-token prediction that are trained
-  std::optional<Latent> latent;  ///< head_dim is then that of queries and keys, and every head has a key of its own
+  std::optional<Latent> latent;   ///< head_dim is then that of queries and keys, and every head has a key of its own
 
   bool operator==(const Model&) const = default;
   bool gated() const { return is_gated(activation); }
@@ -174,8 +174,6 @@ struct Model {
   std::int64_t norms_per_layer() const { return parallel_block && shared_norm ? 1 : branch_norms ? 4 : 2; }
   /// Of a layer, counted from 0; the pattern goes on beyond the last one.
   LayerKind layer_kind(std::int64_t layer) const;
-  /// Layers whose MLP is a mixture of experts.
-  std::int64_t mixture_layers() const;
   /// Inner width of an MLP that is no mixture.
   std::int64_t dense_hidden() const {
     return experts && experts->dense_hidden > 0 ? experts->dense_hidden : ffn_hidden;

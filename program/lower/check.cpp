@@ -57,14 +57,19 @@ Verdict check_away_gradients(const Job& job) {
   if (plan.expert > 1) {
     return missing("offload.gradients", "experts that are spread over ranks keep their own; use none, or expert 1");
   }
-  if (job.model.embeds_at_end() && traits_of(plan.schedule).folds) {
+  if (job.model.mtp) {
+    return missing("offload.gradients",
+                   "modules of multi-token prediction add to the output matrix while others are in "
+                   "use; use none, or mtp 0");
+  }
+  if (job.model.tied_embeddings && traits_of(plan.schedule).folds) {
     return missing("offload.gradients", fmt::format("{} has both copies of a tied embedding on one stage; use none, or "
                                                     "schedule {}",
                                                     name_of(plan.schedule), name_of(usual_schedule(1))));
   }
   const StackTraits* stack = find_stack(plan.stack);
   const bool apart = stack == nullptr || stack->separate_tied_gradients || Sharding(job, *stack).gradients;
-  if (apart || !job.model.embeds_at_end() || plan.pipeline > 1) return std::nullopt;
+  if (apart || !job.model.tied_embeddings || plan.pipeline > 1) return std::nullopt;
   return missing("offload.gradients",
                  fmt::format("stack {} adds to the tied embedding of one stage at both ends of a backward; use stack "
                              "trivium, or pipeline 2",

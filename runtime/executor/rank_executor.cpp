@@ -274,9 +274,28 @@ void RankExecutor::run_segment(std::int32_t task_id, int segment_id) {
     if (before_optimizer_) before_optimizer_();
   }
   const program::Body& body = program_.body_of(task);
+  if (forward_only_ && is_of_module(task, segment_id)) return pass_over(task_id, segment_id);
   if (events_ == nullptr && replays_ && replays_->possible(task, segment_id))
     return replay_segment(task_id, segment_id);
   run_ops(task_id, body.segments[static_cast<std::size_t>(segment_id)]);
+}
+
+// Validation is of the model alone, without modules of multi-token prediction.
+bool RankExecutor::is_of_module(const Task& task, int segment_id) const {
+  const program::Body& body = program_.body_of(task);
+  const int modules = program_.kind_of(body).mtp;
+  return task.kind == TaskKind::kForward &&
+         body.segments[static_cast<std::size_t>(segment_id)].part >= body.parts() - modules;
+}
+
+void RankExecutor::pass_over(std::int32_t task_id, int segment_id) {
+  const program::Body& body = program_.body_of(role_.tasks[static_cast<std::size_t>(task_id)]);
+  const program::Segment& segment = body.segments[static_cast<std::size_t>(segment_id)];
+  for (int i = segment.begin; i < segment.end; ++i) {
+    if (lanes_.is_awaited(task_id, i)) {
+      backend_.mark(lanes_.mark_of(task_id, i), body.ops[static_cast<std::size_t>(i)].lane);
+    }
+  }
 }
 
 // Marks come behind all of it.
@@ -458,7 +477,8 @@ void RankExecutor::read_samples(const Task& task) {
   };
   upload(kind.ids, 0);
   upload(kind.labels, 1);
-  for (int ahead = 1; ahead <= kind.mtp; ++ahead) upload(kind.later_labels[static_cast<std::size_t>(ahead - 1)], 1 + ahead);
+  for (int ahead = 1; ahead <= kind.mtp; ++ahead)
+    upload(kind.later_labels[static_cast<std::size_t>(ahead - 1)], 1 + ahead);
 }
 
 void RankExecutor::note(std::int32_t task, std::int32_t op, program::Lane lane, std::int32_t start, std::int32_t end) {

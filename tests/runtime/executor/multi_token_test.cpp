@@ -10,7 +10,8 @@ namespace {
 
 enum class Layers { kDense, kMixtures, kLatents };
 
-/// Four layers, and modules whose share of the loss is large enough to see.
+/// Four layers, and modules whose losses count as the model's does: AdamW divides a gradient by its size, so that those
+/// of a small share are compared with fewer digits.
 program::Job multi_token_job(const program::Plan& plan, int depth, Layers layers, bool tied = false) {
   program::Job job = toy_job(plan, 8);
   job.model.layers = 4;
@@ -19,7 +20,7 @@ program::Job multi_token_job(const program::Plan& plan, int depth, Layers layers
   job.model.activation = models::Activation::kSwiglu;
   job.model.linear_bias = job.model.qkv_bias = false;
   job.model.tied_embeddings = tied;
-  job.model.mtp = models::MultiToken{.depth = depth, .loss_scale = 0.7};
+  job.model.mtp = models::MultiToken{.depth = depth, .loss_scale = 1.0 * depth};
   if (layers == Layers::kDense) return job;
   models::Experts e{.count = 4, .top_k = 2};
   e.dropless = true, e.imbalance = 4;
@@ -130,7 +131,7 @@ TEST(MultiToken, SchedulesRecomputationAndOffloadChangeNothing) {
         expect(folded);
       }
       program::Plan away = plan;
-      away.offload.optimizer = away.offload.activations = away.offload.gradients = program::Storage::kHost;
+      away.offload.optimizer = away.offload.activations = program::Storage::kHost;
       expect(away);
       program::Plan sharded = plan;
       sharded.data = 2, sharded.zero_stage = 3;
@@ -158,6 +159,14 @@ TEST(MultiToken, PassesInPairsChangeNothing) {
   plan.pipeline = plan.virtual_stages = 2;
   plan.schedule = program::Schedule::kInterleaved;
   expect_equivalent(unsplit, job(plan));
+}
+
+TEST(MultiToken, OffloadedGradientsAreRefusedByName) {
+  program::Job job = multi_token_job({}, 1, Layers::kDense);
+  job.plan.offload.gradients = program::Storage::kHost;
+  const auto verdict = program::check(job);
+  ASSERT_TRUE(verdict);
+  EXPECT_EQ(verdict->rule, "offload.gradients-supported");
 }
 
 TEST(MultiToken, DropoutIsRefusedByName) {

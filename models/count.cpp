@@ -31,21 +31,47 @@ std::int64_t mlp_parameters(const Model& m, std::int64_t inner) {
   return (into + 1) * m.hidden * inner + (m.linear_bias ? biases : 0);
 }
 
-/// Forward FLOPs of one token in every layer, without the attention core: 2 for each weight of a matrix it meets.
-double layer_matrix_flops(const Model& m) {
+/// Forward FLOPs of one token in a layer, without the attention core: 2 for each weight of a matrix it meets.
+double matrix_flops(const Model& m, const LayerKind& kind) {
   const double hidden = static_cast<double>(m.hidden);
   const double attention = 2 * static_cast<double>(head_weights(m) + m.heads * m.value_dim() * m.hidden);
   const auto mlp_of = [&](std::int64_t inner) {
     return 2 * (m.gated() ? 3.0 : 2.0) * hidden * static_cast<double>(inner);
   };
-  const double mlp = mlp_of(m.dense_hidden());
-  const double layers = static_cast<double>(m.layers);
-  if (!m.experts) return layers * (attention + mlp);
-  const double mixtures = static_cast<double>(m.mixture_layers());
+  if (!kind.mixture) return attention + mlp_of(m.dense_hidden());
   const double router = 2 * hidden * static_cast<double>(m.experts->count);
-  const double mixture =
-      router + static_cast<double>(m.experts->top_k) * mlp_of(m.ffn_hidden) + mlp_of(m.experts->shared_hidden);
-  return layers * attention + (layers - mixtures) * mlp + mixtures * mixture;
+  return attention + router + static_cast<double>(m.experts->top_k) * mlp_of(m.ffn_hidden) +
+         mlp_of(m.experts->shared_hidden);
+}
+
+/// Those of its attention core: scores (q k^T) and weighted values, 2 s a each, the full square, as kernels without a
+/// causal shortcut compute it.
+double core_flops(const Model& m, const LayerKind& kind, std::int64_t sequence) {
+  const double keys = 2 * keys_seen(sequence, kind.window, m.window && m.window->chunked);
+  return 2 * keys * static_cast<double>(query_width(m) + m.heads * m.value_dim());
+}
+
+/// Of an MLP with its router, and those of them that a token does not meet.
+struct MlpCount {
+  std::int64_t all = 0, idle = 0;
+};
+MlpCount mlp_of(const Model& m, const LayerKind& kind) {
+  if (!kind.mixture) return {mlp_parameters(m, m.dense_hidden()), 0};
+  const Experts& e = *m.experts;
+  const std::int64_t expert = mlp_parameters(m, m.ffn_hidden);
+  const std::int64_t biases = (m.linear_bias ? 1 : 0) + (e.correction_bias ? 1 : 0);
+  const std::int64_t shared = e.shared_hidden > 0 ? mlp_parameters(m, e.shared_hidden) : 0;
+  return {e.count * expert + (m.hidden + biases) * e.count + shared, (e.count - e.top_k) * expert};
+}
+
+std::int64_t norm_parameters(const Model& m) { return m.norm == Norm::kLayerNorm ? 2 * m.hidden : m.hidden; }
+
+/// All norms of one layer.
+std::int64_t layer_norms(const Model& m) {
+  std::int64_t norms = m.norms_per_layer() * norm_parameters(m);
+  if (m.head_norms) norms += 2 * m.head_dim;  // one for queries, one for keys
+  if (m.latent) norms += m.latent->query_rank + m.latent->key_rank;
+  return norms;
 }
 
 }  // namespace
@@ -55,45 +81,41 @@ ParameterCount count_parameters(const Model& model) {
   count.token_embedding = model.vocab * model.hidden;
   count.position_embedding = model.positions == Positions::kLearned ? model.max_sequence * model.hidden : 0;
   count.attention = model.layers * attention_parameters(model);
-
-  const std::int64_t mixtures = model.mixture_layers();
-  const std::int64_t mlp = mlp_parameters(model, model.ffn_hidden);
-  count.mlp = (model.layers - mixtures) * mlp_parameters(model, model.dense_hidden());
   std::int64_t idle = 0;  // experts that one token does not visit
-  if (model.experts) {
-    const std::int64_t biases = (model.linear_bias ? 1 : 0) + (model.experts->correction_bias ? 1 : 0);
-    const std::int64_t router = (model.hidden + biases) * model.experts->count;
-    const std::int64_t shared =
-        model.experts->shared_hidden > 0 ? mlp_parameters(model, model.experts->shared_hidden) : 0;
-    count.mlp += mixtures * (model.experts->count * mlp + router + shared);
-    idle = mixtures * (model.experts->count - model.experts->top_k) * mlp;
+  for (const LayersOfKind& alike : layer_kinds(model)) {
+    const MlpCount mlp = mlp_of(model, alike.kind);
+    count.mlp += alike.count * mlp.all;
+    idle += alike.count * mlp.idle;
   }
-
-  const std::int64_t norm = model.norm == Norm::kLayerNorm ? 2 * model.hidden : model.hidden;
-  count.norms = (model.layers * model.norms_per_layer() + 1) * norm;
-  if (model.head_norms) count.norms += model.layers * 2 * model.head_dim;  // one for queries, one for keys
-  if (model.latent) count.norms += model.layers * (model.latent->query_rank + model.latent->key_rank);
+  count.norms = model.layers * layer_norms(model) + norm_parameters(model);
   count.head = model.tied_embeddings ? 0 : model.vocab * model.hidden;
-  count.total =
-      count.token_embedding + count.position_embedding + count.attention + count.mlp + count.norms + count.head;
+  if (model.mtp) {  // norms of what comes, of embeddings and of what goes to the output matrix; the projection
+    const MlpCount mlp = mlp_of(model, model.mtp_kind());
+    const std::int64_t layer = attention_parameters(model) + mlp.all + layer_norms(model);
+    count.mtp = model.mtp->depth * (layer + 3 * norm_parameters(model) + 2 * model.hidden * model.hidden);
+    idle += model.mtp->depth * mlp.idle;
+  }
+  count.total = count.token_embedding + count.position_embedding + count.attention + count.mlp + count.norms +
+                count.head + count.mtp;
   count.active = count.total - idle;
   return count;
 }
 
 FlopsPerToken flops_per_token(const Model& model, std::int64_t sequence) {
-  // Scores (q k^T) and weighted values: 2 s a each, the full square, as kernels without a causal shortcut compute it.
-  double keys = 0;
-  for (const LayersOfKind& alike : layer_kinds(model)) {
-    keys += static_cast<double>(alike.count) * 2 *
-            keys_seen(sequence, alike.kind.window, model.window && model.window->chunked);
-  }
-  const double core = 2 * keys * static_cast<double>(query_width(model) + model.heads * model.value_dim());
-  const double layers_forward = layer_matrix_flops(model) + core;
-  const double logits = 2 * static_cast<double>(model.hidden) * static_cast<double>(model.vocab);
+  double matrices = 0, core = 0;  // forward
+  const auto add_layers = [&](const LayerKind& kind, std::int64_t count) {
+    matrices += static_cast<double>(count) * matrix_flops(model, kind);
+    core += static_cast<double>(count) * core_flops(model, kind, sequence);
+  };
+  for (const LayersOfKind& alike : layer_kinds(model)) add_layers(alike.kind, alike.count);
+  const double hidden = static_cast<double>(model.hidden), modules = static_cast<double>(model.mtp_depth());
+  if (model.mtp) add_layers(model.mtp_kind(), model.mtp->depth);
+  const double logits = (1 + modules) * 2 * hidden * static_cast<double>(model.vocab);
+  const double projections = modules * 4 * hidden * hidden;
 
   FlopsPerToken flops;
-  flops.model = 3 * (layers_forward + logits);  // the backward of a product is two products
-  flops.hardware_full = flops.model + layers_forward;
+  flops.model = 3 * (matrices + core + projections + logits);  // the backward of a product is two products
+  flops.hardware_full = flops.model + matrices + core;
   flops.hardware_selective = flops.model + 3 * core;  // 12 s a more: see the header
   return flops;
 }

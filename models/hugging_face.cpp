@@ -182,8 +182,6 @@ bool says_nothing_of_the_model(const std::string& key) {
                                               "label2id",
                                               "language",
                                               "model_type",
-                                              "num_mtp_layers",
-                                              "num_nextn_predict_layers",
                                               "original_max_position_embeddings",
                                               "output_router_logits",
                                               "pad_token_id",
@@ -233,6 +231,12 @@ void check_what_is_not_used(const Config& config) {
   count_or(config, "sliding_window", kMostPositions, kMostPositions);
 }
 
+/// Of multi-token prediction: DeepSeek-V3's and GLM-4.5's member, and that of DeepSeek's ports.
+std::int64_t modules_of(const Config& config) {
+  return std::max(amount_or(config, "num_nextn_predict_layers", kMostModules, 0),
+                  amount_or(config, "num_mtp_layers", kMostModules, 0));
+}
+
 }  // namespace
 
 HuggingFaceModel read_hugging_face(const nlohmann::json& config, const std::string& where) {
@@ -260,12 +264,13 @@ HuggingFaceModel read_hugging_face(const nlohmann::json& config, const std::stri
   model.name = name && !name->text().empty() ? name->text() : type;
   model.source = fmt::format("Hugging Face configuration, model_type {}", type);
   complete_and_validate(model, reader);
+  const std::int64_t modules = modules_of(reader);
   std::vector<std::string> ignored = judge_others(reader, type);
   if (nested) {
     for (std::string& member : ignored) member = "text_config." + member;
     for (std::string& member : judge_others(whole, type)) ignored.push_back(std::move(member));
   }
-  return {std::move(model), std::move(ignored)};
+  return {std::move(model), std::move(ignored), modules};
 }
 
 Model model_from_hugging_face(const nlohmann::json& config, const std::string& where) {

@@ -191,6 +191,16 @@ Temperature read_temperature(const JsonReader& reader) {
 
 nlohmann::json to_json(const Temperature& t) { return {{"slope", t.slope}, {"run", t.run}}; }
 
+MultiToken read_multi_token(const JsonReader& reader) {
+  reader.allow_only({"depth", "loss_scale"});
+  MultiToken mtp;
+  mtp.depth = read_count(reader, "depth", kMostModules, mtp.depth);
+  mtp.loss_scale = read_number(reader, "loss_scale", 0, kMostFactor, mtp.loss_scale);
+  return mtp;
+}
+
+nlohmann::json to_json(const MultiToken& m) { return {{"depth", m.depth}, {"loss_scale", m.loss_scale}}; }
+
 }  // namespace
 
 Model model_from_json(const nlohmann::json& json, const std::string& where) {
@@ -211,7 +221,8 @@ Model model_from_json(const nlohmann::json& json, const std::string& where) {
                      "branch_norms",    "attention_soft_cap",
                      "logit_soft_cap",  "embedding_scale",
                      "latent",          "plain_head_norms",
-                     "logit_scale",     "temperature"});
+                     "logit_scale",     "temperature",
+                     "mtp"});
   reader.at("schema").one_of(std::span(&kSchema, 1));
 
   Model model;
@@ -246,6 +257,7 @@ Model model_from_json(const nlohmann::json& json, const std::string& where) {
   model.embedding_scale = read_number(reader, "embedding_scale", kLeastTurns, kMostFactor, model.embedding_scale);
   model.attention_sinks = read_flag(reader, "attention_sinks", model.attention_sinks);
   if (const auto window = reader.find("window")) model.window = read_window(*window);
+  if (const auto mtp = reader.find("mtp")) model.mtp = read_multi_token(*mtp);
   if (const auto temperature = reader.find("temperature")) model.temperature = read_temperature(*temperature);
   model.norm_epsilon = read_number(reader, "norm_epsilon", 0, 1, model.norm_epsilon);
   model.attention_scale = read_number(reader, "attention_scale", 0, kMostFactor, model.attention_scale);
@@ -279,6 +291,7 @@ nlohmann::json to_json(const Model& model) {
   if (model.attention_sinks) json["attention_sinks"] = true;
   if (model.plain_head_norms) json["plain_head_norms"] = true;
   if (model.window) json["window"] = to_json(*model.window);
+  if (model.mtp) json["mtp"] = to_json(*model.mtp);
   if (model.temperature) json["temperature"] = to_json(*model.temperature);
   if (model.branch_norms) json["branch_norms"] = true;
   if (model.attention_soft_cap != 0) json["attention_soft_cap"] = model.attention_soft_cap;

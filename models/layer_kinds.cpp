@@ -14,12 +14,6 @@ LayerKind Model::layer_kind(std::int64_t layer) const {
   return kind;
 }
 
-std::int64_t Model::mixture_layers() const {
-  std::int64_t mixtures = 0;
-  for (const LayersOfKind& alike : layer_kinds(*this)) mixtures += alike.kind.mixture ? alike.count : 0;
-  return mixtures;
-}
-
 std::vector<LayersOfKind> layer_kinds(const Model& model) {
   std::vector<LayersOfKind> kinds;
   for (std::int64_t layer = 0; layer < model.layers; ++layer) {

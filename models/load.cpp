@@ -20,7 +20,7 @@ namespace fs = std::filesystem;
 HuggingFaceModel load_file(const fs::path& path) {
   const nlohmann::json json = base::read_json_file(path);
   const bool hugging_face = json.is_object() && json.contains("model_type");
-  if (!hugging_face) return {model_from_json(json, path.string()), {}};
+  if (!hugging_face) return {model_from_json(json, path.string()), {}, 0};
   HuggingFaceModel read = read_hugging_face(json, path.string());
   // Configurations seldom have a name of their own: that of the repository's folder, or of the file.
   const nlohmann::json own = json.value("_name_or_path", nlohmann::json());
@@ -70,5 +70,7 @@ HuggingFaceModel load(const std::string& name_or_path) {
 Model load_model(const std::string& name_or_path) { return load(name_or_path).model; }
 
 std::vector<std::string> ignored_members(const std::string& name_or_path) { return load(name_or_path).ignored; }
+
+std::int64_t modules_left_out(const std::string& name_or_path) { return load(name_or_path).modules; }
 
 }  // namespace trivium::models

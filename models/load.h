@@ -24,6 +24,7 @@ nlohmann::json to_json(const Model& model);
 struct HuggingFaceModel {
   Model model;
   std::vector<std::string> ignored;
+  std::int64_t modules = 0;  ///< of multi-token prediction that its weights have, which `model` leaves out
 };
 
 /// A Hugging Face configuration: gpt2, gpt_neox, llama (mistral, qwen2, qwen3, phi3 alike), mixtral, qwen3_moe, falcon,
@@ -35,6 +36,10 @@ Model model_from_hugging_face(const nlohmann::json& config, const std::string& w
 
 /// Members that `load_model` passed over; empty for shipped models and files of ours. Errors: as load_model().
 std::vector<std::string> ignored_members(const std::string& name_or_path);
+
+/// Modules of multi-token prediction that the file names and `load_model` leaves out, as published counts do (those of
+/// DeepSeek-V3: 671B, not 685B). 0 for shipped models and files of ours, whose `mtp` is taken. Errors: as load_model().
+std::int64_t modules_left_out(const std::string& name_or_path);
 
 /// Names of the shipped models (`models/NAME.json`), sorted.
 std::vector<std::string> shipped_models();

@@ -107,6 +107,19 @@ struct Latent {
   bool operator==(const Latent&) const = default;
 };
 
+/// Multi-token prediction as DeepSeek-V3 trains it (arXiv 2412.19437, section 2.2). Module k reads, of every token, the
+/// normed output of the module before it (the first one: of the last layer) and the embedding of the token k further
+/// on. Each is normed and meets an h x h matrix, halves of one of 2h x h; their sum passes a layer like the model's
+/// last, a norm, and the model's own output matrix, which predicts the token k + 1 further on.
+struct MultiToken {
+  std::int64_t depth = 1;  ///< modules
+  /// lambda: the mean of the modules' losses, each a sum over the tokens that have such a target over all tokens of the
+  /// step (eq. 24 and 25), is added to the model's loss times this. 0.1: Megatron-Core's; DeepSeek-V3: 0.3, later 0.1.
+  double loss_scale = 0.1;
+
+  bool operator==(const MultiToken&) const = default;
+};
+
 /// What tells a layer from others of its model: layers of equal kinds have the same parameters and compute the same.
 struct LayerKind {
   bool mixture = false;     ///< its MLP is a mixture of experts
@@ -150,7 +163,8 @@ struct Model {
   std::optional<Window> window;
   std::optional<Temperature> temperature;
   std::optional<Experts> experts;
-  std::optional<Latent> latent;  ///< head_dim is then that of queries and keys, and every head has a key of its own
+  std::optional<MultiToken> mtp;  ///< modules of multi-token prediction that are trained
+  std::optional<Latent> latent;   ///< head_dim is then that of queries and keys, and every head has a key of its own
 
   bool operator==(const Model&) const = default;
   bool gated() const { return is_gated(activation); }
@@ -160,12 +174,15 @@ struct Model {
   std::int64_t norms_per_layer() const { return parallel_block && shared_norm ? 1 : branch_norms ? 4 : 2; }
   /// Of a layer, counted from 0; the pattern goes on beyond the last one.
   LayerKind layer_kind(std::int64_t layer) const;
-  /// Layers whose MLP is a mixture of experts.
-  std::int64_t mixture_layers() const;
   /// Inner width of an MLP that is no mixture.
   std::int64_t dense_hidden() const {
     return experts && experts->dense_hidden > 0 ? experts->dense_hidden : ffn_hidden;
   }
+  /// Modules of multi-token prediction, and what their layers are like.
+  int mtp_depth() const { return mtp ? static_cast<int>(mtp->depth) : 0; }
+  LayerKind mtp_kind() const { return layer_kind(layers - 1); }
+  /// Whether the end of the model reads the embedding, too: for its logits, or for tokens further on.
+  bool embeds_at_end() const { return tied_embeddings || mtp; }
   std::int64_t value_dim() const { return latent ? latent->value_dim : head_dim; }
   /// Whether heads of such a layer turn with their positions, and whether they are normalised.
   bool turns(const LayerKind& kind) const {
@@ -199,6 +216,7 @@ struct ParameterCount {
   std::int64_t mlp = 0;                 ///< all layers, all experts, routers
   std::int64_t norms = 0;               ///< all layers and the final one
   std::int64_t head = 0;                ///< untied output matrix
+  std::int64_t mtp = 0;                 ///< modules of multi-token prediction, without embedding and output matrix
   std::int64_t total = 0;
   std::int64_t active = 0;  ///< used by one token: top_k experts instead of all
 };
@@ -212,7 +230,8 @@ ParameterCount count_parameters(const Model& model);
 /// With a = heads x head_dim, one token and one layer ask for 12 s a in the attention core (scores and weighted values,
 /// forward and backward). A layer with a window of w < s keys counts its band as the square is counted, twice what the
 /// mask leaves: 12 a w (2 - w / s). Logits count whether tied or not, an embedding lookup is free, a mixture counts its
-/// router and top_k experts, and what every token visits. Not counted: norms, softmax, activations, biases, tokens
+/// router and top_k experts, and what every token visits. A module of multi-token prediction counts its projection, its
+/// layer and logits of its own. Not counted: norms, softmax, activations, biases, tokens
 /// beyond an expert's capacity.
 struct FlopsPerToken {
   double model = 0;          ///< no recomputation

@@ -21,7 +21,9 @@ double roughly(const Model& m) {
   const double inner =
       experts * real(m.ffn_hidden) + (m.experts ? real(m.experts->shared_hidden) : 0) + real(m.dense_hidden());
   const double mlp = 3 * real(m.hidden) * inner + experts * real(m.hidden);
-  return real(m.layers) * (attention + mlp) + real(m.hidden) * (2 * real(m.vocab) + real(m.max_sequence));
+  const double modules = real(m.mtp_depth());
+  return (real(m.layers) + modules) * (attention + mlp) + 2 * modules * real(m.hidden) * real(m.hidden) +
+         real(m.hidden) * (2 * real(m.vocab) + real(m.max_sequence));
 }
 
 // The ends of the ramp may be the same: YaRN's is one pair wide at least (Kimi K2), Llama 3's is then none (Llama 4).
@@ -117,6 +119,9 @@ void complete_and_validate(Model& model, const base::JsonReader& reader) {
     reader.fail("the window's full_every is 1: no layer would have it");
   }
   check_plain_layers(model, reader);
+  if (model.mtp && model.positions == Positions::kLearned) {
+    reader.fail("mtp beside learned positions is not supported: the end of the model would need their table, too");
+  }
   if (model.experts) check_experts(model, reader);
   if (const double parameters = roughly(model); parameters > kMostParameters) {
     reader.fail(

@@ -13,6 +13,7 @@ constexpr std::int64_t kMostHeads = 65'536;      // heads, head_dim
 constexpr std::int64_t kMostVocab = 67'108'864;
 constexpr std::int64_t kMostPositions = 134'217'728;
 constexpr std::int64_t kMostExperts = 1'048'576;
+constexpr std::int64_t kMostModules = 64;  // of multi-token prediction
 
 /// Completes `model` with its defaults (kv_heads, head_dim, ffn_hidden where zero) and checks the invariant of Model.
 /// Errors: Failure(kInput) at `reader`, the document the model came from.

@@ -23,11 +23,12 @@ bool is_pass(TaskKind kind) {
 /// Which part of the model an op of a pass belongs to: a layer's number in the model, or one of the ends.
 int part_of(const program::Program& program, const program::Chunk& chunk, const program::Task& task,
             const program::Op& op) {
-  if (op.layer >= 0) return chunk.first_layer + op.layer;
   const program::Body& body = program.body_of(task);
+  if (op.layer >= program.kind_of(body).layers) return kHead;  // multi-token prediction goes where the head does
+  if (op.layer >= 0) return chunk.first_layer + op.layer;
   const auto at = static_cast<std::int32_t>(&op - body.ops.data());
   for (const program::Segment& segment : body.segments) {
-    if (at >= segment.begin && at < segment.end) return segment.name == "head" ? kHead : kEmbedding;
+    if (at >= segment.begin && at < segment.end) return segment.name == "embedding" ? kEmbedding : kHead;
   }
   return kEmbedding;
 }

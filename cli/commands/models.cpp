@@ -62,6 +62,7 @@ nlohmann::json parts_json(const models::ParameterCount& count) {
           {"mlp", count.mlp},
           {"norms", count.norms},
           {"head", count.head},
+          {"mtp", count.mtp},
           {"total", count.total},
           {"active", count.active}};
 }
@@ -73,6 +74,7 @@ void show_model(const std::string& name, bool json) {
   if (json) {
     nlohmann::json result = models::to_json(model);
     result["ignored"] = models::ignored_members(name);
+    if (const auto left_out = models::modules_left_out(name); left_out > 0) result["mtp_left_out"] = left_out;
     result["parameters"] = parts_json(count);
     result["flops_per_token"] = {{"sequence", model.max_sequence},
                                  {"model", flops.model},
@@ -86,11 +88,16 @@ void show_model(const std::string& name, bool json) {
   print(fmt::format("source: {}\n", model.source));
   const std::vector<std::string> ignored = models::ignored_members(name);
   if (!ignored.empty()) print(fmt::format("ignored, as they do not change the model: {}\n", fmt::join(ignored, ", ")));
+  if (const auto left_out = models::modules_left_out(name); left_out > 0) {
+    print(fmt::format("left out, as published counts do: {} of multi-token prediction (--mtp {} of other commands)\n",
+                      left_out == 1 ? "a module" : fmt::format("{} modules", left_out), left_out));
+  }
   print("\n");
   Table parameters({"<part", "parameters"});
   const nlohmann::json parts = parts_json(count);
   for (const char* part :
-       {"token_embedding", "position_embedding", "attention", "mlp", "norms", "head", "total", "active"}) {
+       {"token_embedding", "position_embedding", "attention", "mlp", "norms", "head", "mtp", "total", "active"}) {
+    if (std::string_view(part) == "mtp" && count.mtp == 0) continue;
     parameters.add({part, integer(parts.at(part).get<double>())});
   }
   print(parameters.text());

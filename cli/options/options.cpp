@@ -6,6 +6,7 @@
 #include <filesystem>
 
 #include "base/error.h"
+#include "base/quote.h"
 #include "base/say.h"
 #include "cli/options/tokens.h"
 #include "cli/options/values.h"
@@ -14,6 +15,7 @@
 #include "hardware_profiles/price_text.h"
 #include "hardware_profiles/quantity_text.h"
 #include "models/load.h"
+#include "models/validate.h"
 #include "program/plan/job_json.h"
 #include "simulator/placement/defaults.h"
 #include "simulator/placement/placed_cluster.h"
@@ -49,6 +51,31 @@ void read_sources(const JobOptions& options, JobRequest& request) {
   } else if (!options.plan_path.empty()) {
     request.cluster = hardware::cluster_at(file.cluster, options.plan_path + "#/cluster");
   }
+}
+
+/// Modules of multi-token prediction as the options want them. A model's file that has some which are not asked for is
+/// told of: published counts leave them out.
+void set_modules(const JobOptions& options, models::Model& model) {
+  if (options.mtp < 0 && !options.model.empty()) {
+    const std::int64_t left_out = models::modules_left_out(options.model);
+    if (left_out > 0) {
+      base::say("note: {} has {} of multi-token prediction, left out; --mtp {} trains {}\n", base::one_line(model.name),
+                left_out == 1 ? "a module" : fmt::format("{} modules", left_out), left_out,
+                left_out == 1 ? "it" : "them");
+    }
+  }
+  if (options.mtp == 0) model.mtp.reset();
+  if (options.mtp > 0) {
+    if (model.positions == models::Positions::kLearned) {
+      fail_usage(fmt::format("--mtp {}: {} has learned positions, which modules of multi-token prediction do not have",
+                             options.mtp, base::one_line(model.name)));
+    }
+    if (!model.mtp) model.mtp.emplace();
+    model.mtp->depth = options.mtp;
+  }
+  if (options.mtp_loss_scale == 0) return;
+  if (!model.mtp) fail_usage("--mtp-loss-scale without modules of multi-token prediction; give --mtp 1");
+  model.mtp->loss_scale = options.mtp_loss_scale;
 }
 
 /// Whether that many ranks run on the cores of the one node that the cluster is, though there are more of them.
@@ -92,6 +119,16 @@ void add_job_options(CLI::App& command, JobOptions& options) {
   command.add_option("--model", options.model, "Shipped name, file, or a Hugging Face config.json")
       ->type_name("NAME")
       ->group("Job");
+  command
+      .add_option("--mtp", options.mtp,
+                  "Modules of multi-token prediction that are trained; 0: none, also where the model has some")
+      ->type_name("N")
+      ->group("Job")
+      ->check(CLI::Range(0, static_cast<int>(models::kMostModules)));
+  command.add_option("--mtp-loss-scale", options.mtp_loss_scale, "Weight of their mean loss in that of the model; 0.1")
+      ->type_name("X")
+      ->group("Job")
+      ->check(CLI::Range(1e-9, 1e6));
   command.add_option("--cluster", options.cluster, "NAME:N, A:16+B:16, this-machine, or FILE.json")
       ->type_name("CLUSTER")
       ->group("Job");
@@ -130,6 +167,7 @@ JobRequest resolve(const JobOptions& options) {
   JobRequest request;
   request.ranks = options.ranks;
   read_sources(options, request);
+  set_modules(options, request.file.job.model);
   if (!options.price.empty()) set_price(options.price, request.cluster);
   program::Job& job = request.file.job;
   if (options.plan_path.empty()) job.plan.precision = simulator::best_precision(request.cluster);

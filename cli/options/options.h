@@ -39,14 +39,16 @@ struct JobOptions {
   std::string cluster;
   int ranks = 0;                                    ///< 0: not given
   std::string price;                                ///< of a device for an hour, where add_price_option was called
+  int mtp = -1;                                     ///< modules of multi-token prediction; -1: as the model has them
+  double mtp_loss_scale = 0;                        ///< 0: not given
   std::string tokens;                               ///< of the whole training, as people write them
   std::map<std::string, std::string> fields;        ///< by name of program::set_field: their texts
   std::map<std::string, const CLI::Option*> given;  ///< by field: the option, which knows whether it was given
   std::map<std::string, std::string> told;          ///< by field: what measurements tell where no option does
 };
 
-/// Adds PLAN, --model, --cluster, --ranks, --tokens and one option for every plan and training field. `options` must
-/// outlive the parse.
+/// Adds PLAN, --model, --mtp, --cluster, --ranks, --tokens and one option for every plan and training field. `options`
+/// must outlive the parse.
 void add_job_options(CLI::App& command, JobOptions& options);
 
 /// Adds --price to a command that prints what a training costs.

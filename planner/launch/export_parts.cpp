@@ -101,7 +101,9 @@ std::string pipeline_layout(const program::Job& job) {
     if (i > 0) layout += '|';
     if (layers[i] > 0) layout += fmt::format("t*{}", layers[i]);
   }
-  return layout + (layers.back() > 0 ? ",L" : "L");
+  const int modules = job.model.mtp_depth();
+  const std::string end = modules > 0 ? fmt::format("m*{},L", modules) : "L";
+  return layout + (layers.back() > 0 ? "," + end : end);
 }
 
 std::string title_of(const program::Job& job, Trainer trainer) {

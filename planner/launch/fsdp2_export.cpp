@@ -179,6 +179,7 @@ class Fsdp2Export {
   }
 
   void lose_fields() {
+    if (job_.model.mtp) lose("mtp", "no module of multi-token prediction");
     if (plan_.tensor > 1) lose("tensor", "1; layers are not split");
     if (plan_.context > 1) lose("context", "1; sequences are not split");
     if (plan_.pipeline > 1) lose("pipeline", "1; there are no stages");

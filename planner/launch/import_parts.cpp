@@ -15,6 +15,8 @@ using models::Activation;
 using models::Model;
 using models::Positions;
 
+constexpr std::int64_t kMostModules = 64;
+
 std::int64_t needed(Settings& settings, const char* name) {
   if (const auto value = settings.count({name})) return *value;
   settings.fail(fmt::format("--{} is missing; give --model to say the shape", name));
@@ -134,6 +136,19 @@ bool same_shape(Model a, const Model& b) {
 }
 
 }  // namespace
+
+void read_multi_token(Settings& settings, const char* depth, const char* loss_scale, Model& model) {
+  models::MultiToken mtp;
+  mtp.loss_scale = settings.number({loss_scale}).value_or(mtp.loss_scale);
+  if (settings.text({depth}).value_or("None") == "None") return;
+  mtp.depth = settings.count({depth}, 0, kMostModules).value_or(0);
+  model.mtp.reset();
+  if (mtp.depth == 0) return;
+  if (model.positions == Positions::kLearned) {
+    settings.fail(settings.spelled(depth) + " beside learned positions is not supported");
+  }
+  model.mtp = mtp;
+}
 
 Model read_model(Settings& settings, const ImportRequest& request, std::vector<Loss>& losses) {
   Model model;

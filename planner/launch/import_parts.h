@@ -50,6 +50,10 @@ models::Model read_model(Settings& settings, const ImportRequest& request, std::
 /// Failure(kInput) naming `where`, for numbers that make no model.
 models::Model settled(const models::Model& read, const std::string& where);
 
+/// Multi-token prediction, where a file says how many modules of it there are; after the shape is known, which may be a
+/// shipped model's. Errors: as Settings, also where the model's positions are learned.
+void read_multi_token(Settings& settings, const char* depth, const char* loss_scale, models::Model& model);
+
 /// The models we ship, read once.
 const std::vector<models::Model>& all_shipped();
 

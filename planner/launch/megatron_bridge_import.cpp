@@ -39,6 +39,7 @@ class MegatronBridgeImport {
 
   Imported read() {
     imported_.job.model = model();
+    read_multi_token(settings_, "cfg.model.mtp_num_layers", "cfg.model.mtp_loss_scaling_factor", imported_.job.model);
     plan_.stack = "megatron-bridge";
     training();
     split();
@@ -215,7 +216,7 @@ class MegatronBridgeImport {
   void stages() {
     plan_.virtual_stages = std::max(1, static_cast<int>(count("cfg.model.virtual_pipeline_model_parallel_size", 1)));
     if (const auto layout = settings_.text({"cfg.model.pipeline_model_parallel_layout"}); layout && *layout != "None") {
-      read_layout(settings_, *layout, plan_);
+      read_layout(settings_, *layout, imported_.job.model, plan_);
     }
     plan_.schedule = program::usual_schedule(plan_.virtual_stages);
   }

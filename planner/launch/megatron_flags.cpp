@@ -36,6 +36,7 @@ class ModelFlags {
     if (!model_.tied_embeddings) flags_.push_back({"untie-embeddings-and-output-weights", {}});
     if (model_.parallel_block) losses_.push_back({"parallel_block", "attention and MLP run one after the other"});
     if (model_.latent) latents(*model_.latent);
+    if (model_.mtp) multi_token(*model_.mtp);
     if (model_.experts) experts(*model_.experts);
     return std::move(flags_);
   }
@@ -140,6 +141,12 @@ class ModelFlags {
     add("qk-head-dim", latent.plain_dim);
     add("qk-pos-emb-head-dim", latent.rotary_dim);
     add("v-head-dim", latent.value_dim);
+  }
+
+  void multi_token(const models::MultiToken& mtp) {
+    if (!is_megatron_) return losses_.push_back({"mtp", "no module of multi-token prediction"});
+    add("mtp-num-layers", mtp.depth);
+    flags_.push_back({"mtp-loss-scaling-factor", {fmt::format("{:g}", mtp.loss_scale)}});
   }
 
   // The same, mixture of experts: names of what DeepSeek's and GLM's have beside Mixtral's.

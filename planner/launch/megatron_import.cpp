@@ -57,6 +57,7 @@ class MegatronImport {
   Imported read() {
     if (settings_.script().arguments.empty()) settings_.fail("no argument of a trainer is in it (--name value)");
     imported_.job.model = read_model(settings_, request_, imported_.losses);
+    read_multi_token(settings_, "mtp-num-layers", "mtp-loss-scaling-factor", imported_.job.model);
     read_training(settings_, request_, imported_.job, imported_.losses);
     // Its own attention backends came with Megatron-Core; before, there was a switch for one.
     plan_.stack = settings_.has({"attention-backend", "transformer-impl"}) ? "megatron-core" : "megatron";
@@ -87,7 +88,8 @@ class MegatronImport {
       }
       plan_.virtual_stages = static_cast<int>(of_stage / *layers);
     }
-    if (const auto layout = settings_.text({"pipeline-model-parallel-layout"})) read_layout(settings_, *layout, plan_);
+    if (const auto layout = settings_.text({"pipeline-model-parallel-layout"}))
+      read_layout(settings_, *layout, imported_.job.model, plan_);
     ends();
     plan_.schedule = program::usual_schedule(plan_.virtual_stages);
   }
@@ -175,14 +177,24 @@ class MegatronImport {
 
 }  // namespace
 
-void read_layout(Settings& settings, const std::string& text, Plan& plan) {
+void read_layout(Settings& settings, const std::string& text, const models::Model& model, Plan& plan) {
   std::size_t at = 0;
   const std::string all = written_out(settings, text, at, 0);
   std::vector<int> layers{0};
+  int modules = 0;
   for (const char c : all) {
+    if (c == '|' && modules > 0) {
+      settings.fail(
+          "--pipeline-model-parallel-layout has an MTP layer before the last part; here modules of "
+          "multi-token prediction are where the loss is");
+    }
     if (c == '|') layers.push_back(0);
     if (c == 't') ++layers.back();
-    if (c == 'm') settings.fail("--pipeline-model-parallel-layout has an MTP layer, which has no place in a model");
+    if (c == 'm') ++modules;
+  }
+  if (modules != model.mtp_depth()) {
+    settings.fail(
+        fmt::format("--pipeline-model-parallel-layout has {} MTP layers; there are {}", modules, model.mtp_depth()));
   }
   if (static_cast<int>(layers.size()) % plan.pipeline != 0) {
     settings.fail(fmt::format("--pipeline-model-parallel-layout has {} parts, which {} stages do not share evenly",

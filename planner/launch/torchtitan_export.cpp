@@ -125,6 +125,7 @@ class TorchtitanExport {
       lose("rotary", "scaled frequencies; written without, which costs the same");
     }
     if (m.window) lose("window", "every layer sees all keys");
+    if (m.mtp) lose("mtp", "no module of multi-token prediction");
     if (m.latent) lose("latent", "every head has queries, keys and values of its own");
     if (m.experts && (!m.experts->dropless || m.experts->every != 1 || m.experts->dense_layers > 0)) {
       lose("experts", "every layer becomes a mixture that drops nothing");

@@ -21,6 +21,10 @@ class ConfigWriter {
     numbers();
     lose_fields();
     if (model_.latent) latents(*model_.latent);
+    if (model_.mtp) {
+      set("mtp_num_layers", model_.mtp->depth);
+      set_number("mtp_loss_scaling_factor", model_.mtp->loss_scale);
+    }
     if (model_.experts) experts(*model_.experts);
     return std::move(text_);
   }

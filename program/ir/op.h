@@ -72,10 +72,10 @@ enum class OpKind : std::uint8_t {
               // columns
   kLossSums,  //  "                            logits, max, labels (T)              sums (T,2): sum of exp(logit - max),
               //  own target logit - max or 0
-  kLoss,  // T                             max, sums                            loss (1) += sum of (log sum - target) /
-          // tokens of the step
+  kLoss,  // T                             max, sums, labels or -1              loss (1) += loss_share times the sum of
+          // (log sum - target) / tokens of the step; with labels of tokens whose label is not negative
   kLossBackward,  // T, local vocab                logits, max, sums, labels            dlogits, may be logits: (softmax
-                  // - target) / tokens of the step
+                  // - target) loss_share / tokens of the step; 0 where the label is negative
   kAdd,           // elements                      x                                    y +=
   kGradientNorm,  // elements of the bucket part   -                                    norm (2) += sum of squares of
                   // what this rank counts, as a double-double pair
@@ -196,6 +196,7 @@ struct Op {
   double score_scale = 0;  ///< attention kinds: factor on scores; 0: 1 / sqrt(head_dim); embedding kinds: on rows, loss
                            ///< kinds: on logits, before their cap; 0: 1; kScaleQueries: slope
   double soft_cap = 0;     ///< attention and loss kinds: c of x -> c tanh(x / c) on scores or logits; 0: none
+  double loss_share = 1;  ///< kLoss, kLossBackward: factor on the loss
   std::int64_t elements = 0;  ///< communication and optimizer kinds; kRoute: C; kDispatch and its like: the rank's
                               ///< rows; kPlaceRows, kPickRows: rows that may come at most
   double flops = 0;           ///< multiply and add counted apart

@@ -90,7 +90,7 @@ struct Bucket {
 
 /// Ops [begin, end) of a body that belong to one part of the model.
 struct Segment {
-  std::string name;  ///< "embedding", "layer 2", "head", …
+  std::string name;  ///< "embedding", "layer 2", "head", "mtp 0", …
   std::int32_t begin = 0, end = 0;
   std::int16_t part = 0;  ///< which part of the model, as the body comes to them; one has several segments where
                           ///< exchanges with the experts run beside another pass
@@ -117,6 +117,7 @@ struct Body {
 struct ChunkTemplate {
   int layers = 0;
   bool embedding = false, head = false;
+  int mtp = 0;  ///< modules of multi-token prediction behind the head, numbered as layers behind `layers`
   Recompute recompute = Recompute::kNone;
   std::vector<Parameter> parameters;
   std::vector<Buffer> buffers;
@@ -136,11 +137,15 @@ struct ChunkTemplate {
   std::vector<int> fetch_layer, store_layer;          ///< per layer: copies of offloaded activations; empty: they stay
   std::vector<int> fetch_parameter, store_parameter;  ///< per bucket, for the optimizer: copies of offloaded parameters
   std::vector<int> gather;  ///< per bucket, behind a copy where parameters are offloaded; -1: nothing to gather
-  int tied_head_gradient = kNoBuffer;  ///< where a tied weight's use in the head accumulates apart
-  int tie = -1;  ///< body that adds the gradients of a tied weight's two copies, where one stage holds both
+  int tied_head_gradient = kNoBuffer;  ///< where uses of the embedding at the end of the model accumulate apart
+  int tie = -1;  ///< body that adds the gradients of the embedding's two copies, where one stage holds both
   int tied_elsewhere = kNoBuffer;             ///< there: the gradient of the last chunk's copy, told from this chunk's
   int ids = kNoBuffer, labels = kNoBuffer;    ///< buffers of a micro-batch's tokens: read here, and to predict
+  std::vector<int> later_labels;              ///< of its tokens 1, 2, … further on than `labels`; -1 behind a sample
   int input = kNoBuffer, output = kNoBuffer;  ///< buffers that a transfer fills, and that it sends
+
+  /// Parts of a forward behind the layers, which a backward comes to first.
+  int parts_at_end() const { return head ? 1 + mtp : 0; }
 };
 
 /// A chunk of a stage.

@@ -57,6 +57,11 @@ Verdict check_away_gradients(const Job& job) {
   if (plan.expert > 1) {
     return missing("offload.gradients", "experts that are spread over ranks keep their own; use none, or expert 1");
   }
+  if (job.model.mtp) {
+    return missing("offload.gradients",
+                   "modules of multi-token prediction add to the output matrix while others are in "
+                   "use; use none, or mtp 0");
+  }
   if (job.model.tied_embeddings && traits_of(plan.schedule).folds) {
     return missing("offload.gradients", fmt::format("{} has both copies of a tied embedding on one stage; use none, or "
                                                     "schedule {}",
@@ -77,6 +82,10 @@ Verdict check_supported(const Job& job) {
   if (plan.offload.activations != Storage::kNone && traits_of(plan.schedule).splits_backward) {
     return missing("offload.activations", fmt::format("{} keeps them for its second halves; use schedule {}",
                                                       name_of(plan.schedule), name_of(usual_schedule(1))));
+  }
+  if (job.model.mtp && job.training.dropout > 0) {
+    return missing("mtp", fmt::format("dropout {} in modules of multi-token prediction; use dropout 0, or mtp 0",
+                                      job.training.dropout));
   }
   if (plan.compression == Compression::kTopK && plan.precision == DType::kFp16) {
     return missing("compression", "top_k in fp16: what is not sent would outlive the loss scale; use precision bf16");

@@ -121,6 +121,7 @@ void ChunkShape::set_kinds(const Job& job) {
   logit_soft_cap = model.logit_soft_cap;
   logit_scale = model.logit_scale;
   embedding_scale = model.embedding_scale;
+  if (model.mtp) mtp_share = model.mtp->loss_scale / static_cast<double>(model.mtp->depth);
   norm_epsilon = model.norm_epsilon;
   attention_scale = model.attention_scale;
   activation = static_cast<int>(model.activation);

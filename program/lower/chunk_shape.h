@@ -1,6 +1,7 @@
 // The numbers that every op of a chunk is built from, and the names of the buffers a layer keeps.
 #pragma once
 
+#include <limits>
 #include <map>
 #include <string>
 #include <utility>
@@ -55,8 +56,11 @@ struct ChunkShape {
   bool branch_norms = false;
   double norm_epsilon = 1e-5, attention_scale = 0;
   double attention_soft_cap = 0, logit_soft_cap = 0, logit_scale = 1, embedding_scale = 1;
+  double mtp_share = 0;  ///< of the loss of a module of multi-token prediction in that of the model
   /// Of a layer of the chunk.
-  models::LayerKind kind(int layer) const { return layers_of->layer_kind(first_layer + layer); }
+  models::LayerKind kind(int layer) const {
+    return layer < layers ? layers_of->layer_kind(first_layer + layer) : layers_of->mtp_kind();
+  }
   bool turns(int layer) const { return layers_of->turns(kind(layer)); }
   bool norms_heads(int layer) const { return layers_of->norms_heads(kind(layer)); }
   /// Layers of equal numbers keep buffers of the same sizes from their forward to their backward; below kLayouts.
@@ -64,6 +68,7 @@ struct ChunkShape {
   static constexpr int kLayouts = 4;
   const models::Model* layers_of;  ///< the job's, which outlives this
   std::int64_t first_layer = 0;    ///< the chunk's phase
+  std::int64_t layers = std::numeric_limits<std::int64_t>::max();  ///< those behind belong to multi-token prediction
   // Mixture of experts.
   std::int64_t experts = 0, local_experts = 0, top_k = 1;
   bool dropless = false, correction_bias = false, scales_input = false;

@@ -30,8 +30,10 @@ class TemplateMaker {
     kind_.layers = key.layers;
     kind_.embedding = key.embedding;
     kind_.head = key.head;
+    kind_.mtp = key.head ? job.model.mtp_depth() : 0;
     kind_.recompute = key.recompute;
     shape_.first_layer = key.phase;
+    shape_.layers = key.layers;
   }
 
   ChunkTemplate make() {
@@ -57,7 +59,7 @@ class TemplateMaker {
 
   void add_optimizer() { OptimizerBodies(job_, stack_, builder_, bodies_, segment_of_parameter_).add(); }
 
-  int segments() const { return key_.layers + (key_.embedding ? 1 : 0) + (key_.head ? 1 : 0); }
+  int segments() const { return key_.layers + (key_.embedding ? 1 : 0) + kind_.parts_at_end(); }
 
   void place_parameters() {
     const auto replicated_first = [](const Parameter& p) {  // as OptimizerBodies reduces them
@@ -75,17 +77,19 @@ class TemplateMaker {
     };
     int segment = 0;
     if (key_.embedding) place(embedding_parameters(job_), segment++);
-    for (int layer = 0; layer < key_.layers; ++layer) {
+    const auto place_layer = [&](int layer, std::vector<Parameter> parameters) {
       const bool mixture = shape_.kind(layer).mixture;
-      std::vector<Parameter> parameters = layer_parameters(job_, layer, mixture);
+      for (Parameter& p : layer_parameters(job_, layer, mixture)) parameters.push_back(std::move(p));
       if (mixture && job_.plan.expert > 1) {
         experts_.emplace_back(segment, expert_parameters(job_, layer));
       } else if (mixture) {
         for (Parameter& p : expert_parameters(job_, layer)) parameters.push_back(std::move(p));
       }
       place(std::move(parameters), segment++);
-    }
+    };
+    for (int layer = 0; layer < key_.layers; ++layer) place_layer(layer, {});
     if (key_.head) place(head_parameters(job_, key_.embedding), segment++);
+    for (int i = key_.layers; i < key_.layers + kind_.mtp; ++i) place_layer(i, module_parameters(job_, i));
   }
 
   // Buckets are runs of segments, filled from the end as the backward reaches them; each is padded so that every rank
@@ -132,12 +136,12 @@ class TemplateMaker {
     place_away_parameters(builder_, job_.plan, shape_.type);
     for (Parameter& p : kind_.parameters) name_parameter(p);
     if (shape_.keeps_casts) place_casts();
-    if (key_.embedding && key_.head && job_.model.tied_embeddings && stack_.separate_tied_gradients) {
-      Parameter as_head = kind_.parameters[job_.model.positions == models::Positions::kLearned ? 1 : 0];
-      as_head.name = "wte.weight as head";
-      const int gradient = builder_.place("gradient of wte.weight as head", Space::kGradient, shape_.gradient,
-                                          as_head.local_rows * as_head.local_columns);
-      parameters_.add(as_head, kNoBuffer, gradient);
+    if (key_.embedding && key_.head && job_.model.embeds_at_end() && stack_.separate_tied_gradients) {
+      Parameter at_end = kind_.parameters[job_.model.positions == models::Positions::kLearned ? 1 : 0];
+      at_end.name = "wte.weight at the end";
+      const int gradient = builder_.place("gradient of wte.weight at the end", Space::kGradient, shape_.gradient,
+                                          at_end.local_rows * at_end.local_columns);
+      parameters_.add(at_end, kNoBuffer, gradient);
       kind_.tied_head_gradient = gradient;
     }
   }
@@ -169,9 +173,9 @@ class TemplateMaker {
     parameters_.add(p, p.value, p.gradient);
   }
 
-  /// Never in 8 bits: routers and what makes latents and heads of them.
+  /// Never in 8 bits: routers, what makes latents and heads of them, projections of multi-token prediction.
   static bool is_wide(const Parameter& p) {
-    return p.name.ends_with("router.weight") || p.name.ends_with("latents.weight") || p.name.ends_with("_heads.weight");
+    return p.name.find(".mtp.") != std::string::npos || p.name.ends_with("router.weight") || p.name.ends_with("latents.weight") || p.name.ends_with("_heads.weight");
   }
 
   // The layers' matrices in 8 bits behind the parameters, each as its product reads it and as its data gradient does.

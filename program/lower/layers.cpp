@@ -110,7 +110,7 @@ void LayerWriter::norm_backward(int x, const char* parameter, int stats, int dy,
 }
 
 int LayerWriter::place_kept(int layer, const std::string& name, DType type, std::int64_t elements) {
-  if (slots_ != nullptr) return slots_->place(b_, layer, s_.layout(layer), name, type, elements);
+  if (slots_ != nullptr && layer < s_.layers) return slots_->place(b_, layer, s_.layout(layer), name, type, elements);
   return b_.place(name, Space::kFrame, type, elements);
 }
 

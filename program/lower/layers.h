@@ -35,6 +35,9 @@ class LayerWriter {
 
   void embedding_forward(int ids, int output);
   void embedding_backward(int ids, int d);
+  /// The token embedding alone, and where its gradient goes.
+  void look_up(int ids, int output, DropoutSite dropout);
+  void look_up_backward(int ids, int d, int gradient, DropoutSite dropout);
 
   void layer_forward(int layer, const LayerKept& kept, int output, Pass pass);
   /// Recomputes what selective recomputation dropped: the attention core. Not with a ring, which drops nothing.
@@ -43,14 +46,34 @@ class LayerWriter {
   /// may be kept.input).
   void layer_backward(int layer, const LayerKept& kept, int d, int d_input);
 
-  /// What the head keeps for its backward.
+  /// What the head keeps for its backward, or a module of multi-token prediction of its use of the output matrix.
   struct HeadKept {
     int input = kNoBuffer, norm = kNoBuffer, stats = kNoBuffer, logits = kNoBuffer, max = kNoBuffer, sums = kNoBuffer;
+    int layer = -1;  ///< of the module
+    int labels = kNoBuffer;
   };
-  HeadKept keep_head(int input);
-  void head_forward(const HeadKept& kept, int labels, int loss);
-  /// Leaves the gradient of the head's input in `d_input`.
-  void head_backward(const HeadKept& kept, int labels, int d_input);
+  HeadKept keep_head(int input, int labels, int layer = -1);
+  void head_forward(const HeadKept& kept, int loss);
+  /// Leaves the gradient of the head's input in `d_input`. `d_norm`: what was made of the norm's output besides gives
+  /// this gradient of it (own tokens; kNoBuffer: nothing was).
+  void head_backward(const HeadKept& kept, int d_input, int d_norm);
+
+  /// What a module of multi-token prediction keeps (models::MultiToken), beside what its layer does.
+  struct ModuleKept {
+    int layer = 0;             ///< its number among the chunk's
+    int tokens = kNoBuffer;    ///< that it reads the embeddings of
+    int previous = kNoBuffer;  ///< the normed output before it (own_tokens, hidden)
+    int embedded = kNoBuffer, embedding_norm = kNoBuffer, embedding_stats = kNoBuffer;
+    int previous_norm = kNoBuffer, previous_stats = kNoBuffer;
+    int input = kNoBuffer;  ///< of its layer
+    HeadKept head;
+  };
+  /// `tokens`, `labels`: buffers of (T) tokens; negative ones are none.
+  ModuleKept keep_module(int layer, int previous, int tokens, int labels);
+  /// From `previous` to the input of the layer, and behind the layer, whose output is `head.input`, the loss.
+  void module_forward(const ModuleKept& kept, const LayerKept& layer, int loss);
+  /// From the gradient of its layer's input, which stays, to that of `previous`, which is returned (own tokens).
+  int module_backward(const ModuleKept& kept, int d);
 
  private:
   /// y (T,out) = x (T,in) w
@@ -211,6 +234,9 @@ class LayerWriter {
   void heads_to_tokens(int whole, int local, bool with_keys, int layer, Pass pass);
 
   int head_weight() const;
+  static const char* head_norm(const HeadKept& kept);
+  int end_embedding_gradient() const;
+  Product module_product(const char* parameter) const;
   void of_logits(Op& op);
   Op& rows(Op& op, std::int64_t m, std::int64_t n, int layer);  // fills dims of a token-wise op
   Op& of_heads(Op& op, std::int64_t n, int layer);              // and of one that sees heads of all own tokens

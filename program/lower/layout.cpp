@@ -282,12 +282,23 @@ std::vector<Parameter> layer_parameters(const Job& job, int layer, bool mixture)
   return list;
 }
 
+std::vector<Parameter> module_parameters(const Job& job, int layer) {
+  const models::Model& model = job.model;
+  std::vector<Parameter> list;
+  for (const char* name : {"h.{}.mtp.embedding_norm", "h.{}.mtp.hidden_norm", "h.{}.mtp.norm"}) {
+    add_norm(list, model, name, layer);
+  }
+  for (const char* name : {"h.{}.mtp.embedding.weight", "h.{}.mtp.hidden.weight"}) {
+    list.push_back(matrix_parameter(name, layer, model.hidden, model.hidden, kInitStd));
+  }
+  return list;
+}
+
 std::vector<Parameter> head_parameters(const Job& job, bool chunk_has_embedding) {
   std::vector<Parameter> list;
   add_norm(list, job.model, "ln_f", -1);
-  if (!job.model.tied_embeddings) {
-    list.push_back(vocabulary_matrix(job, "lm_head.weight"));
-  } else if (!chunk_has_embedding) {
+  if (!job.model.tied_embeddings) list.push_back(vocabulary_matrix(job, "lm_head.weight"));
+  if (job.model.embeds_at_end() && !chunk_has_embedding) {
     list.push_back(vocabulary_matrix(job, "wte.weight"));
     list.back().tied_copy = true;
   }

@@ -46,7 +46,7 @@ void OffloadTasks::after_forward(int task, int layer) {
 void OffloadTasks::before_backward(int task, int layer) {
   const Task pass = role_.tasks[static_cast<std::size_t>(task)];
   const ChunkTemplate& kind = kind_of(pass);
-  const auto segment = static_cast<std::int16_t>(kind.layers - 1 - layer + (kind.head ? 1 : 0));
+  const auto segment = static_cast<std::int16_t>(kind.layers - 1 - layer + kind.parts_at_end());
   Slot& slot = slots_[{pass.chunk, layer % 2}];
   int store = slot.store;
   if (slot.holds != std::pair<int, int>{pass.micro_batch, layer}) {

@@ -78,21 +78,21 @@ void OptimizerBodies::reduce_partial_replicas(const Bucket& bucket) {
   }
 }
 
-// The two uses of a tied embedding accumulate apart and are added once: here where one chunk holds both, by tie() where
+// The uses of an embedding at both ends accumulate apart and are added once: here where one chunk holds both, by tie() where
 // one stage does, else between the first and the last stage.
 void OptimizerBodies::reduce_tied(const Bucket& bucket) {
   ChunkTemplate& kind = b_.kind();
-  if (!job_.model.tied_embeddings || bucket.expert) return;
+  if (!job_.model.embeds_at_end() || bucket.expert) return;
   for (std::size_t i = 0; i < kind.parameters.size(); ++i) {
     if (kind.parameters[i].name != "wte.weight" || !spans(bucket, segment_of_parameter_[i])) continue;
     const int gradient = find_buffer(kind, "gradient of wte.weight");
     if (kind.embedding && kind.head) {
-      const int as_head = find_buffer(kind, "gradient of wte.weight as head");
-      if (as_head == kNoBuffer) continue;
+      const int at_end = find_buffer(kind, "gradient of wte.weight at the end");
+      if (at_end == kNoBuffer) continue;
       b_.segment("tied");
-      pointwise(OpKind::kAdd, {as_head}, gradient, b_.buffer(gradient).elements).lane = sharded_lane(bucket);
+      pointwise(OpKind::kAdd, {at_end}, gradient, b_.buffer(gradient).elements).lane = sharded_lane(bucket);
       if (bucket.gradient_slot < 0) continue;
-      pointwise(OpKind::kZeroGradients, {}, as_head, b_.buffer(as_head).elements).lane = sharded_lane(bucket);
+      pointwise(OpKind::kZeroGradients, {}, at_end, b_.buffer(at_end).elements).lane = sharded_lane(bucket);
     } else if (!traits_of(job_.plan.schedule).folds) {
       b_.segment("tied");
       Op& op = b_.add(OpKind::kAllReduce, Pass::kBackward, {gradient}, {gradient});
@@ -108,7 +108,7 @@ void OptimizerBodies::reduce_tied(const Bucket& bucket) {
 // two stages exchange them. Where the last chunk's gradient lies is known when the stage is laid out.
 int OptimizerBodies::tie() {
   ChunkTemplate& kind = b_.kind();
-  const bool apart = kind.embedding && !kind.head && job_.model.tied_embeddings;
+  const bool apart = kind.embedding && !kind.head && job_.model.embeds_at_end();
   if (!apart || !traits_of(job_.plan.schedule).folds) return -1;
   const int here = find_buffer(kind, "gradient of wte.weight");
   const std::int64_t elements = b_.buffer(here).elements;
@@ -292,11 +292,11 @@ int OptimizerBodies::optimizer() {
     zero.elements = zero.m = kind.buckets[i].gradient_shard >= 0 ? kind.buckets[i].shard : kind.buckets[i].elements;
     zero.n = 1;
   }
-  const int as_head = find_buffer(kind, "gradient of wte.weight as head");
-  if (as_head != kNoBuffer && kind.buckets.front().gradient_slot < 0) {
-    Op& zero = b_.add(OpKind::kZeroGradients, Pass::kOptimizer, {}, {as_head});
+  const int at_end = find_buffer(kind, "gradient of wte.weight at the end");
+  if (at_end != kNoBuffer && kind.buckets.front().gradient_slot < 0) {
+    Op& zero = b_.add(OpKind::kZeroGradients, Pass::kOptimizer, {}, {at_end});
     zero.dtype = gradient_;
-    zero.elements = zero.m = b_.buffer(as_head).elements;
+    zero.elements = zero.m = b_.buffer(at_end).elements;
     zero.n = 1;
   }
   return append();

@@ -51,13 +51,27 @@ void PassWriter::place_inputs() {
   for (int layer = 1; layer < key_.layers + (key_.head ? 1 : 0); ++layer) {
     inputs_.push_back(builder_.place(fmt::format("layer {} input", layer), Space::kFrame, shape_.type, elements_));
   }
-  if (key_.head) head_ = writer_.keep_head(inputs_.back());
+  if (key_.head) head_ = writer_.keep_head(inputs_.back(), chunk_.labels);
+  place_modules();
+}
+
+// A module reads the tokens that the one before it predicts, and predicts those behind them.
+void PassWriter::place_modules() {
+  int normed = head_.norm, read = chunk_.labels;
+  for (int i = 0; i < chunk_.mtp; ++i) {
+    const int labels =
+        builder_.place(fmt::format("labels {} further on", i + 1), Space::kTokens, DType::kInt32, shape_.tokens);
+    chunk_.later_labels.push_back(labels);
+    modules_.push_back(writer_.keep_module(key_.layers + i, normed, read, labels));
+    normed = modules_.back().head.norm, read = labels;
+  }
 }
 
 void PassWriter::keep_layers() {
   kept_.clear();
-  for (int layer = 0; layer < key_.layers; ++layer) {
-    kept_.push_back(writer_.keep(layer, input_of(layer), !recomputes_all(), key_.recompute == Recompute::kNone));
+  for (int layer = 0; layer < all_layers(); ++layer) {
+    const int input = layer < key_.layers ? input_of(layer) : module(layer).input;
+    kept_.push_back(writer_.keep(layer, input, !recomputes_all(), key_.recompute == Recompute::kNone));
     kept_.back().loss = loss_;
   }
 }
@@ -69,7 +83,7 @@ void PassWriter::keep_layers_of_forward() {
     // What a backward makes again it casts again.
     for (LayerKept& layer : kept_) layer.casts = recomputes_all() ? LayerKept::Casts{} : layer.casts;
   } else if (drops_attention()) {
-    for (int layer = 0; layer < key_.layers; ++layer) drop_attention(layer);
+    for (int layer = 0; layer < all_layers(); ++layer) drop_attention(layer);
   }
 }
 
@@ -86,7 +100,11 @@ int PassWriter::write_forward(const char* name) {
     builder_.segment(fmt::format("layer {}", layer));
     writer_.layer_forward(layer, kept(layer), output_of(layer), Pass::kForward);
   }
-  if (key_.head) builder_.segment("head"), writer_.head_forward(head_, chunk_.labels, loss_);
+  if (key_.head) builder_.segment("head"), writer_.head_forward(head_, loss_);
+  for (int layer = key_.layers; layer < all_layers(); ++layer) {
+    builder_.segment(module_name(layer));
+    writer_.module_forward(module(layer), kept(layer), loss_);
+  }
   return append();
 }
 
@@ -106,13 +124,35 @@ void PassWriter::write_backward() {
   chunk_.backward = append();
 }
 
+std::string PassWriter::module_name(int layer) const { return fmt::format("mtp {}", layer - key_.layers); }
+
+// Of the output of the last layer, or of a module's.
+int PassWriter::gradient_at_end() {
+  return splits_backward_ ? builder_.place("gradient", Space::kDeferred, shape_.type, elements_)
+                          : builder_.temporary("gradient", shape_.type, elements_);
+}
+
+// The gradient that the modules leave of what the head norms; kNoBuffer where there are none.
+int PassWriter::modules_backward() {
+  int d_norm = kNoBuffer;
+  for (int layer = all_layers() - 1; layer >= key_.layers; --layer) {
+    builder_.segment(module_name(layer));
+    const int d = gradient_at_end();
+    writer_.head_backward(module(layer).head, d, d_norm);
+    layer_again(layer);
+    const int d_input = gradient_of_input(layer, d);
+    writer_.layer_backward(layer, kept(layer), d, d_input);
+    d_norm = writer_.module_backward(module(layer), d_input);
+  }
+  return d_norm;
+}
+
 // The gradient that the head leaves for the last layer, or, alone in its stage, for the stage before.
 int PassWriter::head_gradient() {
+  const int d_norm = modules_backward();
   builder_.segment("head");
-  const int d = key_.layers == 0   ? inputs_.front()
-                : splits_backward_ ? builder_.place("gradient", Space::kDeferred, shape_.type, elements_)
-                                   : builder_.temporary("gradient", shape_.type, elements_);
-  writer_.head_backward(head_, chunk_.labels, d);
+  const int d = key_.layers == 0 ? inputs_.front() : gradient_at_end();
+  writer_.head_backward(head_, d, d_norm);
   return d;
 }
 
@@ -129,7 +169,7 @@ void PassWriter::layer_again(int layer) {
 
 // Where a layer leaves the gradient of its input; `d`: that of its output.
 int PassWriter::gradient_of_input(int layer, int d) {
-  if (layer == 0) return inputs_.front();
+  if (layer == 0 && key_.layers > 0) return inputs_.front();
   if (!writer_.keeps_gradients()) return d;
   return builder_.place(fmt::format("gradient of layer {} input", layer), Space::kDeferred, shape_.type, elements_);
 }
@@ -141,6 +181,10 @@ void PassWriter::embedding_backward() {
 void PassWriter::write_backward_weights() {
   writer_.delay_weights(false);
   builder_.begin("backward weights");
+  for (int layer = all_layers() - 1; layer >= key_.layers; --layer) {
+    builder_.segment(module_name(layer));
+    writer_.write_weights(layer);
+  }
   if (key_.head) builder_.segment("head"), writer_.write_weights(-1);
   for (int layer = key_.layers - 1; layer >= 0; --layer) {
     builder_.segment(fmt::format("layer {}", layer));

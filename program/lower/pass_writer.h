@@ -1,6 +1,7 @@
 // Bodies of a chunk template that a micro-batch passes through: forward, backward and the transfers between stages.
 #pragma once
 
+#include <string>
 #include <vector>
 
 #include "program/lower/chunk_template.h"
@@ -21,6 +22,8 @@ class PassWriter {
 
  private:
   void place_inputs();
+  void place_modules();
+  std::string module_name(int layer) const;
   int write_forward(const char* name);
   void write_backward();
   void write_backward_weights();
@@ -29,6 +32,8 @@ class PassWriter {
   void keep_layers();
   void keep_layers_of_forward();
   void drop_attention(int layer);
+  int gradient_at_end();
+  int modules_backward();
   int head_gradient();
   void layer_again(int layer);
   int gradient_of_input(int layer, int d);
@@ -39,6 +44,11 @@ class PassWriter {
   int append();
 
   LayerKept& kept(int layer) { return kept_[static_cast<std::size_t>(layer)]; }
+  /// Layers with those of multi-token prediction, which are numbered behind them.
+  int all_layers() const { return key_.layers + chunk_.mtp; }
+  const LayerWriter::ModuleKept& module(int layer) const {
+    return modules_[static_cast<std::size_t>(layer - key_.layers)];
+  }
   int input_of(int layer) const { return inputs_[static_cast<std::size_t>(layer)]; }
   int output_of(int layer) const {
     return layer + 1 < static_cast<int>(inputs_.size()) ? input_of(layer + 1) : output_;
@@ -58,7 +68,8 @@ class PassWriter {
   int output_ = kNoBuffer, loss_ = kNoBuffer;
   std::vector<int> inputs_;  ///< of every layer, and of the head
   LayerWriter::HeadKept head_;
-  std::vector<LayerKept> kept_;  ///< by layer
+  std::vector<LayerWriter::ModuleKept> modules_;
+  std::vector<LayerKept> kept_;  ///< by layer, those of modules behind
 };
 
 }  // namespace trivium::program

@@ -85,12 +85,12 @@ Sharding::Sharding(const Job& job, const StackTraits& stack) {
 
 bool holds_end(const ChunkTemplate& kind, const Bucket& bucket) {
   const int head = kind.layers + (kind.embedding ? 1 : 0);  // its segment, where there is one
-  return (kind.embedding && bucket.first_segment == 0) || (kind.head && bucket.last_segment == head);
+  return (kind.embedding && bucket.first_segment == 0) || (kind.head && bucket.first_segment <= head && bucket.last_segment >= head);
 }
 
 void place_shards(ChunkTemplate& kind, const Job& job, const Sharding& sharding, DType type, DType gradient) {
   std::int64_t parameters = 0, gradients = 0;  // elements
-  const bool tied_apart = job.model.tied_embeddings && kind.embedding != kind.head;
+  const bool tied_apart = job.model.embeds_at_end() && kind.embedding != kind.head;
   // Few ranks hold the same experts where they are spread; their gradients are reduced once a step.
   const auto stays_whole = [&](const Bucket& bucket) {
     return bucket.expert || (tied_apart && holds_end(kind, bucket));

@@ -86,7 +86,7 @@ class OffloadChecker {
   void check_backward(int id, int layer) {
     const Task& pass = task_at(id);
     const ChunkTemplate& kind = kind_of(pass);
-    const auto segment = static_cast<std::int16_t>(kind.layers - 1 - layer + (kind.head ? 1 : 0));
+    const auto segment = static_cast<std::int16_t>(kind.layers - 1 - layer + kind.parts_at_end());
     Slot& slot = slots_[{pass.chunk, layer % 2}];
     const std::pair<int, int> wanted{pass.micro_batch, layer};
     if (slot.holds == wanted) {

@@ -330,8 +330,9 @@ void loss_sums(Launcher& l, const KernelArguments& a) {
 
 template <class Launcher>
 void loss(Launcher& l, const KernelArguments& a) {
-  l.run(Loss{input<float>(a, 1), output<double>(a, 0), a.op->m, a.values->loss_weight}, 1, kElementThreads,
-        kReduceBytes);
+  l.run(Loss{input<float>(a, 1), input<std::int32_t>(a, 2), output<double>(a, 0), a.op->m,
+             a.values->loss_weight * a.op->loss_share},
+        1, kElementThreads, kReduceBytes);
 }
 
 template <class T, class Launcher>
@@ -340,7 +341,8 @@ void loss_backward(Launcher& l, const KernelArguments& a) {
     l.run(LossBackward<T, decltype(w)::value>{input<float>(a, 0), input<float>(a, 1), input<float>(a, 2),
                                               input<std::int32_t>(a, 3), output<float>(a, 0), a.op->n, valid_columns(a),
                                               a.tensor_rank * a.op->n,
-                                              static_cast<float>(a.values->loss_weight * a.values->loss_scale)},
+                                              static_cast<float>(a.values->loss_weight * a.op->loss_share *
+                                                                 a.values->loss_scale)},
           a.op->m, row_threads(a.op->n));
   });
 }

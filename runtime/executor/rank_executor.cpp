@@ -274,9 +274,28 @@ void RankExecutor::run_segment(std::int32_t task_id, int segment_id) {
     if (before_optimizer_) before_optimizer_();
   }
   const program::Body& body = program_.body_of(task);
+  if (forward_only_ && is_of_module(task, segment_id)) return pass_over(task_id, segment_id);
   if (events_ == nullptr && replays_ && replays_->possible(task, segment_id))
     return replay_segment(task_id, segment_id);
   run_ops(task_id, body.segments[static_cast<std::size_t>(segment_id)]);
+}
+
+// Validation is of the model alone, without modules of multi-token prediction.
+bool RankExecutor::is_of_module(const Task& task, int segment_id) const {
+  const program::Body& body = program_.body_of(task);
+  const int modules = program_.kind_of(body).mtp;
+  return task.kind == TaskKind::kForward &&
+         body.segments[static_cast<std::size_t>(segment_id)].part >= body.parts() - modules;
+}
+
+void RankExecutor::pass_over(std::int32_t task_id, int segment_id) {
+  const program::Body& body = program_.body_of(role_.tasks[static_cast<std::size_t>(task_id)]);
+  const program::Segment& segment = body.segments[static_cast<std::size_t>(segment_id)];
+  for (int i = segment.begin; i < segment.end; ++i) {
+    if (lanes_.is_awaited(task_id, i)) {
+      backend_.mark(lanes_.mark_of(task_id, i), body.ops[static_cast<std::size_t>(i)].lane);
+    }
+  }
 }
 
 // Marks come behind all of it.
@@ -432,26 +451,34 @@ void RankExecutor::read_samples(const Task& task) {
   if (!kind.embedding && !kind.head) return;
   const program::Batch& step = program_.settings.batch;
   const std::int64_t sequence = step.sequence, batch = step.micro_batch_of(at_.data);
-  std::byte* const ids = arenas_.address(task.chunk, kind.ids, task.frame);  // in the backend's memory
-  std::byte* const labels = arenas_.address(task.chunk, kind.labels, task.frame);
   const int context = program_.mesh.context();
   const std::int64_t local = sequence / context;
   std::vector<std::int32_t> sample_ids(static_cast<std::size_t>(sequence)), sample_labels(sample_ids.size());
-  std::vector<std::int32_t> own_ids(static_cast<std::size_t>(batch * local)), own_labels(own_ids.size());
+  std::vector<std::int32_t> tokens(static_cast<std::size_t>(batch * local * (2 + kind.mtp)));
   const std::int64_t first =
       first_sample_.value_or(values_.step * step.samples) + step.first_sample(task.micro_batch, at_.data);
+  const auto own = [&](std::int64_t buffer) { return tokens.data() + buffer * batch * local; };
   for (std::int64_t i = 0; i < batch; ++i) {
     data::read_sample(*reading_, samples_->start_of(first + i), sample_ids, sample_labels);
     for (std::int64_t t = 0; t < local; ++t) {
-      const auto from = static_cast<std::size_t>(
-          program::context_position(program_.settings.context_method, t, sequence, at_.context, context));
-      own_ids[static_cast<std::size_t>(i * local + t)] = sample_ids[from];
-      own_labels[static_cast<std::size_t>(i * local + t)] = sample_labels[from];
+      const std::int64_t from =
+          program::context_position(program_.settings.context_method, t, sequence, at_.context, context);
+      own(0)[i * local + t] = sample_ids[static_cast<std::size_t>(from)];
+      for (std::int64_t ahead = 0; ahead <= kind.mtp; ++ahead) {
+        const std::int64_t at = from + ahead;
+        own(1 + ahead)[i * local + t] = at < sequence ? sample_labels[static_cast<std::size_t>(at)] : -1;
+      }
     }
   }
-  const std::int64_t bytes = batch * local * size_of(program::DType::kInt32);
-  if (ids != nullptr) backend_.upload(program::Lane::kCompute, ids, own_ids.data(), bytes);
-  if (labels != nullptr) backend_.upload(program::Lane::kCompute, labels, own_labels.data(), bytes);
+  const auto upload = [&](int buffer, std::int64_t which) {
+    std::byte* const to = arenas_.address(task.chunk, buffer, task.frame);  // in the backend's memory
+    if (to == nullptr) return;
+    backend_.upload(program::Lane::kCompute, to, own(which), batch * local * size_of(program::DType::kInt32));
+  };
+  upload(kind.ids, 0);
+  upload(kind.labels, 1);
+  for (int ahead = 1; ahead <= kind.mtp; ++ahead)
+    upload(kind.later_labels[static_cast<std::size_t>(ahead - 1)], 1 + ahead);
 }
 
 void RankExecutor::note(std::int32_t task, std::int32_t op, program::Lane lane, std::int32_t start, std::int32_t end) {

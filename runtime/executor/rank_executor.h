@@ -76,6 +76,8 @@ class RankExecutor {
   bool is_forward(const program::Task& task) const;
   void keep_apart(const program::Task& task, int segment);
   void run_segment(std::int32_t task, int segment);
+  bool is_of_module(const program::Task& task, int segment) const;
+  void pass_over(std::int32_t task, int segment);
   void run_ops(std::int32_t task, const program::Segment& segment);
   void replay_segment(std::int32_t task, int segment);
   void run_kernel(const program::Task& task, const program::Op& op);

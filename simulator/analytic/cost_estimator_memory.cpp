@@ -34,6 +34,7 @@ void CostEstimator::MemoryByStage::count_bytes(const std::vector<int>& kinds) {
     estimator_.program_.kinds[k].bytes = estimator_.bytes(kinds_[k]);
     estimator_.program_.kinds[k].head = kinds_[k].head;
     estimator_.program_.kinds[k].layers = kinds_[k].layers;
+    estimator_.program_.kinds[k].mtp = kinds_[k].head ? estimator_.job().model.mtp_depth() : 0;
     counted_[k] = 1;
   }
 }

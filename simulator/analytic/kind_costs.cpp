@@ -23,7 +23,8 @@ class KindReader {
 
   KindCosts read() const {
     KindCosts costs;
-    const std::size_t first = kind_.embedding ? 1 : 0, first_back = kind_.head ? 1 : 0;
+    const std::size_t first = kind_.embedding ? 1 : 0;
+    const auto first_back = static_cast<std::size_t>(kind_.parts_at_end());
     costs.forward = by_segment(kind_.forward, first);
     costs.backward = by_segment(kind_.backward, first_back);
     costs.forward_bus = bus_by_segment(kind_.forward, first);

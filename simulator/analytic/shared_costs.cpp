@@ -28,7 +28,13 @@ constexpr auto kStagingAt = static_cast<std::size_t>(Space::kStaging);
 bool keeps(Storage storage) { return storage == Storage::kNone; }
 
 bool is_dense_layer(const Job& job, const ChunkKey& kind) {
-  return kind.layers == 1 && !(job.model.experts && job.model.layer_kind(kind.phase).mixture);
+  const bool modules = kind.head && job.model.mtp && job.model.mtp_kind().mixture;
+  return kind.layers == 1 && !modules && !(job.model.experts && job.model.layer_kind(kind.phase).mixture);
+}
+
+// Layers of multi-token prediction are among what the end of the model takes, and hang on all that layers do.
+bool has_plain_ends(const Job& job, const ChunkKey& kind) {
+  return (kind.embedding || kind.head) && !(kind.head && job.model.mtp);
 }
 
 // A dense layer computes the same however many ranks share the experts of others, wherever these are.
@@ -151,7 +157,7 @@ KindCosts SharedCosts::costs(const Job& job, const ChunkKey& kind, const StagePl
   Key pass_key = pass_fields(job, kind), state_key, transfer_key;
   pass_key.push_back(place_of_passes(job, kind, place));
   auto passes = find(passes_, pass_key);
-  if (!passes && (kind.embedding || kind.head)) passes = with_ends(job, kind, place, coster);
+  if (!passes && has_plain_ends(job, kind)) passes = with_ends(job, kind, place, coster);
   if (passes && part == Part::kPasses) return *passes;
   std::optional<KindCosts> sent, state;
   const bool sends = part != Part::kPasses, all = part == Part::kAll;

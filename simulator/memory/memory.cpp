@@ -66,8 +66,8 @@ std::int64_t held_by_layers(const program::Program& program, const program::Role
   std::int64_t bytes = 0;
   for (const Sharing& sharing : frames_of(role)) {
     const program::ChunkTemplate& kind = program.kinds[static_cast<std::size_t>(sharing.kind)];
-    if (kind.head) bytes += program.stack.logit_bytes * tokens * s.padded_vocabulary / tensor;
-    if (program.stack.saves_gathered_inputs) bytes += kept * kind.layers * sharing.frames;
+    if (kind.head) bytes += (1 + kind.mtp) * program.stack.logit_bytes * tokens * s.padded_vocabulary / tensor;
+    if (program.stack.saves_gathered_inputs) bytes += kept * (kind.layers + kind.mtp) * sharing.frames;
   }
   return bytes;
 }

@@ -161,5 +161,36 @@ TEST(FlopsPerToken, DenseLayersBetweenMixturesVisitOneMlp) {
   EXPECT_EQ(flops_per_token(model, 6).model, 14112.0);
 }
 
+// A module beside the small model's layers of 288 + 552 + 32: norms of what comes, of embeddings and of its own output,
+// 3 x 16, and a projection of 2 x 8 x 8. Forward FLOPs of one token with s = 6: its layer's 512 + 192 + 1024, the
+// projection's 2 x 16 x 8 = 256 and logits of 160 more, three times; once more the layer's where it is recomputed.
+TEST(MultiToken, ModulesAreLayersWithAProjectionAndLogitsOfTheirOwn) {
+  Model model = small();
+  model.positions = Positions::kRotary;
+  const std::int64_t plain = count_parameters(model).total;
+  const FlopsPerToken without = flops_per_token(model, 6);
+  model.mtp = MultiToken{.depth = 1};
+  EXPECT_EQ(count_parameters(model).mtp, 872 + 48 + 128);
+  EXPECT_EQ(count_parameters(model).total, plain + 1048);
+  EXPECT_EQ(flops_per_token(model, 6).model, without.model + 3 * (1728 + 256 + 160));
+  EXPECT_EQ(flops_per_token(model, 6).hardware_full, without.hardware_full + 3 * (1728 + 256 + 160) + 1728);
+  model.mtp->depth = 3;
+  EXPECT_EQ(count_parameters(model).mtp, 3 * 1048);
+}
+
+// README_WEIGHTS.md of the release: 11.5B parameters of its own, and 0.9B each of the embedding and the output matrix
+// that it shares; with these the file has 685B.
+TEST(MultiToken, DeepSeekV3sModuleHasThePrintedSize) {
+  Model model = load_model("deepseek-v3");
+  const ParameterCount plain = count_parameters(model);
+  model.mtp = MultiToken{};
+  const ParameterCount count = count_parameters(model);
+  EXPECT_EQ(count.mtp, 11610068224);
+  EXPECT_EQ(count.total, plain.total + count.mtp);
+  EXPECT_NEAR(static_cast<double>(count.total + count.token_embedding + count.head) / 1e9, 685, .6);
+  // Eight of 256 experts of 3 x 7168 x 2048.
+  EXPECT_EQ(count.active - plain.active, count.mtp - std::int64_t{248} * 3 * 7168 * 2048);
+}
+
 }  // namespace
 }  // namespace trivium::models

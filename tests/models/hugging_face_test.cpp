@@ -247,6 +247,12 @@ TEST(HuggingFace, DeepSeekV3IsTheShippedOne) {
   EXPECT_EQ(model, shipped);
 }
 
+TEST(HuggingFace, ModulesOfMultiTokenPredictionAreLeftOutAndCounted) {
+  const HuggingFaceModel model = read_hugging_face(json::parse(deepseek_v3_with("")), "config.json");
+  EXPECT_FALSE(model.model.mtp);
+  EXPECT_EQ(model.modules, 1);
+}
+
 TEST(HuggingFace, WhatDeepSeeksFilesMayNotSayIsNamed) {
   EXPECT_EQ(message_for(deepseek_v3_with(R"(, "rope_interleave": false)")),
             "config.json#/rope_interleave: is not supported but true");

@@ -93,6 +93,19 @@ TEST(ModelJson, EveryMemberIsRead) {
   EXPECT_EQ(model_from_json(to_json(model), "again.json"), model);
 }
 
+TEST(ModelJson, ModulesOfMultiTokenPredictionAreRead) {
+  json document = smallest();
+  document["positions"] = "rotary";
+  document["mtp"] = json::object();
+  EXPECT_EQ(model_from_json(document, "m.json").mtp, (MultiToken{.depth = 1, .loss_scale = 0.1}));
+  document["mtp"] = {{"depth", 3}, {"loss_scale", 0.3}};
+  const Model model = model_from_json(document, "m.json");
+  EXPECT_EQ(model.mtp, (MultiToken{.depth = 3, .loss_scale = 0.3}));
+  EXPECT_EQ(model_from_json(to_json(model), "again.json"), model);
+  EXPECT_THAT(message_with("mtp", {{"depth", 0}}), ::testing::HasSubstr("m.json#/mtp/depth: must be from 1 to 64"));
+  EXPECT_THAT(message_with("mtp", {{"depth", 1}}), ::testing::HasSubstr("mtp beside learned positions"));
+}
+
 TEST(ModelJson, MistakesAreToldWithPlaceAndAdvice) {
   EXPECT_EQ(message_with("layers", 0), "m.json#/layers: must be from 1 to 10000, not 0");
   EXPECT_EQ(message_with("layers", -3), "m.json#/layers: must be from 1 to 10000, not -3");

@@ -31,7 +31,6 @@ TEST(LayerKinds, AreCountedInTheOrderOfTheirFirst) {
   EXPECT_EQ(kinds[1].kind, LayerKind{.mixture = true});
   EXPECT_EQ(kinds[1].first, 2);
   EXPECT_EQ(kinds[1].count, 2);
-  EXPECT_EQ(every_third_a_mixture(8).mixture_layers(), 2);
 }
 
 // Layers 2, 3 and 5 of 0 to 5 have windows: from layer 2 on, but for every fifth.

@@ -133,6 +133,8 @@ class RandomJobs {
     plan.stack = pick<std::string>({"trivium", "megatron", "megatron-deepspeed", "fsdp", "deepspeed-zero3"});
     if (coin()) job.training.dropout = 0.1;
     plan.scatter_gather = pick<ScatterGather>({ScatterGather::kStack, ScatterGather::kOn, ScatterGather::kOff});
+    const bool takes_modules = job.model.positions == models::Positions::kRotary && job.training.dropout == 0;
+    if (takes_modules && coin()) job.model.mtp = models::MultiToken{.depth = pick<int>({1, 2})};
     return job;
   }
 

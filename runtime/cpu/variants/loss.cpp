@@ -1,7 +1,8 @@
 // Cross-entropy over a vocabulary that is split over the tensor group (Shoeybi et al. 2019, arXiv 1909.08053, section
 // 3): every rank reduces its own columns to a maximum and two sums per token; only those (T) numbers are communicated.
-//   loss = sum over tokens of (log sum exp(l - max) - (l_target - max)) * loss_weight,
-//   dl = (exp(l - max) / sum - [target]) * loss_weight * loss_scale.
+//   loss = sum over tokens of (log sum exp(l - max) - (l_target - max)) * loss_weight * share,
+//   dl = (exp(l - max) / sum - [target]) * loss_weight * share * loss_scale.
+// A token with a negative label has no target: its loss and gradient are 0.
 // With a factor s l is s x of the logits x, and dx = s dl; with a soft cap c too (Gemma 2, arXiv 2408.00118, section 2)
 // l is c tanh(s x / c), and dx = s (1 - (l / c)^2) dl. Columns from the true vocabulary on are padding: they take no
 // part, and their gradient is 0.
@@ -65,21 +66,27 @@ static void loss_sums(const KernelArguments& a) {
 template <class T>
 static void loss(const KernelArguments& a) {
   const T* sums = input<T>(a, 1);
+  const std::int32_t* labels = input<std::int32_t>(a, 2);
   double total = 0;
   for (Index r = 0; r < a.op->m; ++r) {
+    if (labels != nullptr && labels[r] < 0) continue;
     total += std::log(static_cast<double>(sums[2 * r])) - static_cast<double>(sums[2 * r + 1]);
   }
-  *output<double>(a, 0) += total * a.values->loss_weight;
+  *output<double>(a, 0) += total * a.values->loss_weight * a.op->loss_share;
 }
 
 template <class T>
 static void loss_backward(const KernelArguments& a) {
   const Index valid = valid_columns(a), n = a.op->n;
   const std::int32_t* labels = input<std::int32_t>(a, 3);
-  const T weight = static_cast<T>(a.values->loss_weight * a.values->loss_scale);
+  const T weight = static_cast<T>(a.values->loss_weight * a.op->loss_share * a.values->loss_scale);
   for (Index r = 0; r < a.op->m; ++r) {
-    const ConstRow<T> row(capped(a, input<T>(a, 0) + r * n, valid), valid);
     T* dlogits = output<T>(a, 0) + r * n;
+    if (labels[r] < 0) {
+      Row<T>(dlogits, n).setZero();
+      continue;
+    }
+    const ConstRow<T> row(capped(a, input<T>(a, 0) + r * n, valid), valid);
     const T highest = input<T>(a, 1)[r], factor = weight / input<T>(a, 2)[2 * r];
     const Index target = labels[r] - a.tensor_rank * n;
     Row<T>(dlogits, valid) = (row - highest).exp() * factor;

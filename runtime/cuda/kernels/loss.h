@@ -99,9 +99,10 @@ struct LossSums {
   }
 };
 
-/// loss += weight times the sum over all tokens. One block.
+/// loss += weight times the sum over all tokens, or, with labels, over those whose label is not negative. One block.
 struct Loss {
   const float* sums;
+  const std::int32_t* labels;
   double* loss;
   std::int64_t m;
   double weight;
@@ -109,6 +110,7 @@ struct Loss {
   TRIVIUM_DEVICE void operator()(Thread& t) const {
     double total = 0;
     for (std::int64_t r = t.thread(); r < m; r += t.threads()) {
+      if (labels != nullptr && labels[r] < 0) continue;
       total += static_cast<double>(log_of(sums[2 * r])) - static_cast<double>(sums[2 * r + 1]);
     }
     total = over_block(t, total, reinterpret_cast<double*>(t.shared()), Sum());
@@ -117,7 +119,7 @@ struct Loss {
 };
 
 /// Gradients in the type T of the products that read them, at the start of each row of fp32, also where that is the
-/// logits' own row: what is written lies before what is still to be read.
+/// logits' own row: what is written lies before what is still to be read. 0 where the label is negative.
 template <class T, int W>
 struct LossBackward {
   static constexpr int kEach = 2;
@@ -132,7 +134,8 @@ struct LossBackward {
   TRIVIUM_DEVICE void operator()(Thread& t) const {
     const float* row = logits + t.block() * n;
     T* out = reinterpret_cast<T*>(rows + t.block() * n);
-    const float most = highest[t.block()], factor = weight / sums[2 * t.block()];
+    const float counted = labels[t.block()] < 0 ? 0.0F : weight;
+    const float most = highest[t.block()], factor = counted / sums[2 * t.block()];
     const std::int64_t target = labels[t.block()] - first, step = t.threads() * W;
     for (std::int64_t base = t.thread() * W; base < n + t.thread() * W; base += kEach * step) {
       float d[kEach][W] = {};
@@ -145,7 +148,7 @@ struct LossBackward {
         TRIVIUM_UNROLL
         for (int w = 0; w < W; ++w) {
           const std::int64_t j = base + i * step + w;
-          d[i][w] = j < valid ? exp_of(d[i][w] - most) * factor - (j == target ? weight : 0.0F) : 0.0F;
+          d[i][w] = j < valid ? exp_of(d[i][w] - most) * factor - (j == target ? counted : 0.0F) : 0.0F;
         }
       }
       t.sync();

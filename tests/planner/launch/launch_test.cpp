@@ -243,6 +243,45 @@ TEST(MegatronImport, WritesLayoutsOut) {
               HasSubstr("too deep"));
 }
 
+// A shipped model keeps its name with modules beside it.
+TEST(MegatronImport, ModulesOfMultiTokenPredictionAreReadAsTheyAreWritten) {
+  program::Job job = gpt3();
+  job.model = models::load_model("llama2-70b");
+  job.model.mtp = models::MultiToken{.depth = 2, .loss_scale = 0.3};
+  job.plan.tensor = job.plan.pipeline = 4;
+  for (const bool uneven : {false, true}) {
+    if (uneven) job.plan.stage_layers = {21, 21, 21, 17};
+    for (const Trainer trainer : {Trainer::kMegatron, Trainer::kMegatronBridge}) {
+      SCOPED_TRACE(uneven ? "uneven stages" : "even stages");
+      job.plan.stack = trainer == Trainer::kMegatron ? "megatron-core" : "megatron-bridge";
+      ImportRequest request = request_of(exported(job, trainer).text);
+      request.ranks = job.plan.ranks();
+      const Imported read = trainer == Trainer::kMegatron ? import_megatron(request) : import_megatron_bridge(request);
+      EXPECT_EQ(read.job.model, job.model);
+      EXPECT_EQ(read.job.plan.stage_layers, job.plan.stage_layers);
+    }
+  }
+  EXPECT_THAT(exported(job, Trainer::kMegatron).text,
+              AllOf(HasSubstr("--mtp-num-layers 2 --mtp-loss-scaling-factor 0.3"), HasSubstr("|t*17,m*2,L")));
+  for (const Trainer other : {Trainer::kDeepspeed, Trainer::kTorchtitan, Trainer::kFsdp2}) {
+    EXPECT_THAT(fields(exported(job, other).losses), ::testing::Contains("mtp"));
+  }
+}
+
+TEST(MegatronImport, LayoutsHaveTheModulesOfMultiTokenPredictionInTheLastPart) {
+  const std::string shape =
+      "x --num-layers 30 --hidden-size 64 --num-attention-heads 4 --seq-length 128 --vocab-size 1000 "
+      "--position-embedding-type rope --nnodes 1 --nproc-per-node 4 --pipeline-model-parallel-size 4 "
+      "--attention-backend flash --pipeline-model-parallel-layout ";
+  const std::string fits = "'Et*8|(t*8|)*2t*6mL'", early = "'Et*8|(t*8|)*2t*6m|L'";
+  EXPECT_EQ(import_megatron(request_of(shape + fits + " --mtp-num-layers 1")).job.model.mtp_depth(), 1);
+  EXPECT_THAT(message_of(shape + fits, import_megatron), HasSubstr("has 1 MTP layers; there are 0"));
+  EXPECT_THAT(message_of(shape + early + " --mtp-num-layers 1", import_megatron), HasSubstr("before the last part"));
+  EXPECT_THAT(message_of("x --num-layers 4 --hidden-size 64 --num-attention-heads 4 --seq-length 8 --mtp-num-layers 1",
+                         import_megatron),
+              HasSubstr("beside learned positions"));
+}
+
 TEST(MegatronImport, NamesTheArgumentThatIsWrong) {
   EXPECT_THAT(message_of("x --num-layers many", import_megatron),
               HasSubstr("launch.sh: --num-layers must be a whole number from 1 to 16777216, not \"many\""));

@@ -82,8 +82,8 @@ TEST(LoweredFlops, CountTheRowsThatPadTheVocabulary) {
   EXPECT_EQ(models::flops_per_token(job.model, 16).model * 128, kStep - 73728);
 }
 
-// Key heads that several tensor ranks hold are computed by each of them, and latents by all where each has all tokens;
-// MFU must not count it twice: three products, 2 flops a weight.
+// Key heads that several tensor ranks hold are computed by each of them, and latents and the projections of multi-token
+// prediction by all where each has all tokens; MFU must not count it twice: three products, 2 flops a weight.
 TEST(LoweredFlops, OfARandomPlanWithoutRecomputationOrFlashAreTheModelsOwn) {
   RandomJobs jobs(17);
   for (int i = 0; i < 100; ++i) {
@@ -96,7 +96,9 @@ TEST(LoweredFlops, OfARandomPlanWithoutRecomputationOrFlashAreTheModelsOwn) {
     const models::Latent none, &l = job.model.latent ? *job.model.latent : none;
     const std::int64_t ranks = job.plan.sequence_parallel ? 1 : job.plan.tensor;
     const std::int64_t latents = (ranks - 1) * (l.query_rank + l.key_rank + l.rotary_dim);
-    const double again = static_cast<double>(6 * job.model.hidden * (copies + latents) * job.model.layers) * tokens;
+    const std::int64_t modules = job.model.mtp_depth(), projections = (ranks - 1) * 2 * job.model.hidden * modules;
+    const std::int64_t columns = (copies + latents) * (job.model.layers + modules) + projections;
+    const double again = static_cast<double>(6 * job.model.hidden * columns) * tokens;
     EXPECT_EQ(step_flops(job), models::flops_per_token(job.model, job.training.sequence).model * tokens + again);
   }
 }

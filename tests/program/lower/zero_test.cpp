@@ -69,7 +69,7 @@ TEST(Bucket, TilesTheParametersAndItsShardsTileIt) {
         const int numbers = !half ? 2 : program.stack.keeps_half_gradients(program.job.plan.precision) ? 4 : 3;
         state += bucket.shard * numbers * (half ? 4 : size_of(plan.precision));
       }
-      ASSERT_EQ(segment, kind.layers + (kind.embedding ? 1 : 0) + (kind.head ? 1 : 0));
+      ASSERT_EQ(segment, kind.layers + (kind.embedding ? 1 : 0) + kind.parts_at_end());
       ASSERT_EQ(kind.bytes[static_cast<std::size_t>(Space::kOptimizer)], state);
       for (const Parameter& p : kind.parameters) {
         int holders = 0;

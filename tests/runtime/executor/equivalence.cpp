@@ -38,6 +38,7 @@ std::string combination_of(const program::Job& job) {
   if (job.model.experts) text += fmt::format(" experts={}/{}", job.model.experts->top_k, job.model.experts->count);
   if (job.model.experts && job.model.experts->dropless) text += " dropless";
   if (job.model.experts && job.model.experts->shared_hidden > 0) text += " shared";
+  if (job.model.mtp) text += fmt::format(" mtp={}", job.model.mtp->depth);
   if (job.model.latent) text += fmt::format(" latents={}", job.model.latent->query_rank);
   if (job.model.positions == models::Positions::kRotary) text += " rotary";
   if (job.model.head_norms) text += " head-norms";

@@ -104,6 +104,19 @@ TEST(Reference, GradientsOfMixturesOfExpertsAreFiniteDifferences) {
   }
 }
 
+TEST(Reference, GradientsOfMultiTokenPredictionAreFiniteDifferences) {
+  program::Job job = two_layers();
+  job.model.positions = models::Positions::kRotary;
+  job.model.norm = models::Norm::kRmsNorm;
+  job.model.linear_bias = job.model.qkv_bias = false;  // a second module's are so small that rounding shows
+  job.model.mtp = models::MultiToken{.depth = 2, .loss_scale = 2};
+  for (const bool tied : {true, false}) {
+    SCOPED_TRACE(tied ? "tied" : "untied");
+    job.model.tied_embeddings = tied;
+    expect_gradients_of_the_loss(job);
+  }
+}
+
 // The masks of a step are what they are, whatever the parameters: the loss is a function of these alone.
 TEST(Reference, GradientsWithDropoutAreFiniteDifferences) {
   program::Job job = two_layers();
@@ -127,6 +140,17 @@ TEST(Reference, GradientsWithDropoutAreFiniteDifferences) {
     SCOPED_TRACE(what);
     expect_gradients_of_the_loss(dropped);
   }
+}
+
+// Modules predict as little: their mean loss is that of the model, but for the tokens at the end of a sample that have
+// no target, 1 of 16 in the first module and 2 in the second. (15 + 14) / 32 of log(61) and a half times that.
+TEST(Reference, ModulesOfMultiTokenPredictionAddTheirShareOfTheLoss) {
+  program::Job job = toy_job({});
+  job.model.positions = models::Positions::kRotary;
+  job.model.mtp = models::MultiToken{.depth = 2, .loss_scale = 0.5};
+  const Trained once = run(job, 1);
+  ASSERT_EQ(once.losses.size(), 1u);
+  EXPECT_NEAR(once.losses[0], std::log(61.0) * (1 + 0.5 * 29 / 32), 0.08);
 }
 
 // Before training every token is about equally likely: the loss is close to log(61) = 4.11.

@@ -101,6 +101,25 @@ TEST(Validation, ChangesNothingAndIsTheSameUnderEverySplit) {
   }
 }
 
+// Nothing is learned at a rate of 0: what is measured are the parameters that both models start with.
+TEST(Validation, LeavesOutModulesOfMultiTokenPrediction) {
+  const auto other = toy_corpus(1000, 61);
+  TrainOptions options;
+  options.steps = 1;
+  options.validation = other.get();
+  options.validate_every = 1;
+  const auto measured = [&](const program::Plan& plan, int modules) {
+    program::Job job = toy_job(plan);
+    job.model.positions = models::Positions::kRotary;
+    job.training.optimizer.learning_rate = job.training.optimizer.min_learning_rate = 0;
+    if (modules > 0) job.model.mtp = models::MultiToken{.depth = modules, .loss_scale = 1};
+    return train(job, options).steps.at(0).validation_loss.value();
+  };
+  const double alone = measured({}, 0);
+  EXPECT_NEAR(measured({}, 2), alone, 1e-12 * alone);
+  for (const program::Plan& plan : splits()) EXPECT_NEAR(measured(plan, 2), alone, 1e-12 * alone);
+}
+
 TEST(BatchRampRun, ReadsTheSameSamplesUnderEverySplit) {
   TrainOptions options;
   options.steps = 6;

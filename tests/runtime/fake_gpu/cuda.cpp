@@ -140,6 +140,13 @@ cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int) {
   return *value = 9, cudaSuccess;
 }
 
+cudaError_t cudaFuncGetAttributes(cudaFuncAttributes* attributes, const void* kernel) {
+  const std::lock_guard lock(machine().mutex);
+  *attributes = {};
+  machine().load(kernel);
+  return cudaSuccess;
+}
+
 cudaError_t cudaDeviceGetStreamPriorityRange(int* lowest, int* highest) {
   return *lowest = 0, *highest = -5, cudaSuccess;
 }

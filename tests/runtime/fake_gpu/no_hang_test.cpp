@@ -195,6 +195,17 @@ TEST(NoHang, AnotherThreadsAbortLeavesAnOpenBatchToItsOwner) {
   });
 }
 
+// The pairs' sum is the first kernel of the module that this device runs: loading it would wait for the sum before it.
+TEST(NoHang, KernelsAreLoadedBeforeAnybodyCanBeWaitedFor) {
+  const auto launch = [](Rank& self, int both) {
+    self.sum(both, Lane::kCompute);
+    self.backend->enter(Lane::kData);
+    self.communicator->all_reduce(both, self.memory.get() + 4096, 2, DType::kFp64, Reduction::kPairSum);
+    self.backend->finish();
+  };
+  EXPECT_THAT([&] { beside_silence(launch); }, ThrowsMessage<Aborted>(HasSubstr("nothing has come for 2 s")));
+}
+
 TEST(NoHang, RoomThatGrowsBehindADeadPeerIsNotWaitedForBlindly) {
   const auto grow = [](Rank& self, int both) {
     self.sum(both, Lane::kCompute);

@@ -14,7 +14,8 @@ struct GpuOptions {
   std::string timing = "events";  ///< how ops are timed: by "events" around them, by "cupti", its records of their
                                   ///< kernels, or "auto": by the latter where they can be had
   std::string epilogues = "off";  ///< products and GELU in one: "on", "off"
-  std::string graphs = "off";     ///< CUDA graphs: "on", "off", or "auto": where they can be
+  std::string products, time_products;  ///< folders, or empty
+  std::string graphs = "off";           ///< CUDA graphs: "on", "off", or "auto": where they can be
 };
 
 void add_gpu_options(CLI::App& command, GpuOptions& options);

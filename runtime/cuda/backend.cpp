@@ -276,6 +276,7 @@ void CudaBackend::finish() {
   for (const auto& ring : rings_) {
     if (ring) await(ring->stream());
   }
+  products_.keep_choices();
 }
 
 // All lanes are idle: the first stamp of any of them comes behind this one.

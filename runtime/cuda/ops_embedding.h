@@ -22,7 +22,8 @@ void embedding(Launcher& l, const KernelArguments& a) {
 
 template <class T, class Launcher>
 void embedding_backward(Launcher& l, const KernelArguments& a) {
-  const std::int64_t m = a.op->m, n = a.op->n, first = a.tensor_rank * a.op->k;
+  const std::int64_t m = a.op->m, n = a.op->n;
+  const auto rows = static_cast<std::int32_t>(a.op->k), first = static_cast<std::int32_t>(a.tensor_rank * a.op->k);
   with_dropout(a, [&](auto keep) {
     with_width(n, [&](auto w) {
       constexpr int W = decltype(w)::value;
@@ -34,10 +35,10 @@ void embedding_backward(Launcher& l, const KernelArguments& a) {
       l.run(OrderTiles{input<std::int32_t>(a, 0), order}, blocks_for(m, TokenOrder::kLength), OrderTiles::kThreads,
             OrderTiles::shared_bytes());
       run_elements(l, MergeTiles{order}, m);
-      l.run(EmbeddingSums<T, W, decltype(keep)>{order, input<T>(a, 1), output<float>(a, 0), partial, n, first, a.op->k,
+      l.run(EmbeddingSums<T, W, decltype(keep)>{order, input<T>(a, 1), output<float>(a, 0), partial, n, first, rows,
                                                 keep},
             Chunk::blocks(m, n), Chunk::kThreads);
-      l.run(EmbeddingJoin<W>{order, partial, output<float>(a, 0), n, first, a.op->k}, Chunk::blocks(m, n),
+      l.run(EmbeddingJoin<W>{order, partial, output<float>(a, 0), n, first, rows}, Chunk::blocks(m, n),
             Chunk::kThreads);
     });
   });

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <vector>
 
+#include "program/ir/expert_rows.h"
 #include "runtime/cuda/kernels/mixture.h"
 #include "runtime/cuda/kernels/optimizer.h"
 #include "runtime/cuda/operation.h"
@@ -52,7 +53,16 @@ void route(Launcher& l, const KernelArguments& a) {
   auto* choices = output<Choice>(a, 1);
   l.run(Choose{input<float>(a, 0), probabilities, choices, tokens, r.experts, r.top_k},
         blocks_for(tokens, Choose::kTokens), Choose::kThreads);
-  const PlaceChoices place{probabilities, choices, balance, r, sharers_of(a), rows, a.tensor_rank};
+  const PlaceChoices place{probabilities,
+                           choices,
+                           balance,
+                           r,
+                           sharers_of(a),
+                           rows.capacity,
+                           rows.context_part(),
+                           rows.part(),
+                           static_cast<std::uint32_t>(a.tensor_rank),
+                           static_cast<std::uint32_t>(a.tensor_ranks)};
   l.run(place, pairs, kWarp, place.shared_bytes());
   if (loss != nullptr) {
     l.run(BalanceLoss{balance, loss, pairs, balance_weight(a, r)}, 1, row_threads(pairs), kReduceBytes);

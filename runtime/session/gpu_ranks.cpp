@@ -101,6 +101,7 @@ GpuRank open_gpu_rank(const GpuRankOptions& options) {
   GpuRank rank;
   const int device = launch.local_rank % launch.devices;
   cuda::DeviceOptions how = options.device;
+  how.rank = launch.rank;
   auto opened = cuda::open_device(device, how);
   if (!opened && options.events_will_do) {
     if (launch.rank == 0) base::say("note: ops are timed by events: {}\n", opened.error().message);

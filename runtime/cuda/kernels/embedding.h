@@ -61,12 +61,15 @@ struct OrderTiles {
     t.sync();
     for (int i = t.thread(); i < TokenOrder::kLength && first + i < to.tokens; i += t.threads()) {
       const std::int32_t id = all[i];
+      const int own = i - i % kAtOnce;  // of the pack that it is in
       int place = 0;
       for (int j = 0; j < TokenOrder::kLength; j += kAtOnce) {
         const auto others = *reinterpret_cast<const Pack<std::int32_t, kAtOnce>*>(all + j);
+        const std::int32_t beyond = j < own ? id + 1 : id;  // of those before it equals count
         TRIVIUM_UNROLL
-        for (int k = 0; k < kAtOnce; ++k) place += others.of[k] < id || (others.of[k] == id && j + k < i) ? 1 : 0;
+        for (int k = 0; k < kAtOnce; ++k) place += others.of[k] < beyond ? 1 : 0;
       }
+      for (int j = own; j < i; ++j) place += all[j] == id ? 1 : 0;
       to.tile_ids[first + place] = id;
       to.tile_tokens[first + place] = static_cast<std::int32_t>(first + i);
     }
@@ -134,7 +137,8 @@ struct EmbeddingSums {
   const T* dy;
   float* dtable;
   float* partial;
-  std::int64_t n, first, rows;
+  std::int64_t n;
+  std::int32_t first, rows;
   Keep keep;
 
   template <class Thread>
@@ -144,20 +148,22 @@ struct EmbeddingSums {
     float sum[W] = {};
     std::int64_t begun = chunk.begin;
     for (std::int64_t i = chunk.begin; i < chunk.end; i += kAtOnce) {
+      std::int32_t id[kAtOnce + 1];
+      TRIVIUM_UNROLL
+      for (int k = 0; k <= kAtOnce; ++k) id[k] = i + k < by.tokens ? by.ids[i + k] : kNone;
       float value[kAtOnce][W] = {};
       TRIVIUM_UNROLL
       for (int k = 0; k < kAtOnce; ++k) {
-        if (i + k >= chunk.end || !is_own(i + k)) continue;
-        load<W>(dy + by.order[i + k] * n + chunk.column, value[k]);
-        keep(by.order[i + k], chunk.column, value[k]);
+        if (!is_own(id[k])) continue;
+        const std::int64_t token = by.order[i + k];
+        load<W>(dy + token * n + chunk.column, value[k]);
+        keep(token, chunk.column, value[k]);
       }
       TRIVIUM_UNROLL
       for (int k = 0; k < kAtOnce; ++k) {
-        if (i + k >= chunk.end) continue;
         for (int w = 0; w < W; ++w) sum[w] += value[k][w];
-        const bool ends = i + k + 1 == chunk.end || by.ids[i + k + 1] != by.ids[i + k];
-        if (!ends) continue;
-        if (is_own(i + k)) put(chunk, begun, i + k, sum);
+        if (id[k] == id[k + 1] && i + k + 1 != chunk.end) continue;
+        if (is_own(id[k])) put(chunk, begun, i + k, id[k], id[k + 1], sum);
         for (int w = 0; w < W; ++w) sum[w] = 0;
         begun = i + k + 1;
       }
@@ -165,15 +171,14 @@ struct EmbeddingSums {
   }
 
  private:
-  TRIVIUM_DEVICE bool is_own(std::int64_t i) const { return by.ids[i] >= first && by.ids[i] < first + rows; }
+  static constexpr std::int32_t kNone = -1;  ///< no token's
+  TRIVIUM_DEVICE bool is_own(std::int32_t id) const { return id >= first && id < first + rows; }
 
-  /// The sum of tokens begun … last, which have one id.
-  TRIVIUM_DEVICE void put(const TokenChunk<W>& chunk, std::int64_t begun, std::int64_t last,
-                          const float (&sum)[W]) const {
-    const std::int32_t id = by.ids[last];
+  /// The sum of tokens begun … last, which have one id; the next one's is `next`.
+  TRIVIUM_DEVICE void put(const TokenChunk<W>& chunk, std::int64_t begun, std::int64_t last, std::int32_t id,
+                          std::int32_t next, const float (&sum)[W]) const {
     const bool began_before = begun == chunk.begin && begun > 0 && by.ids[begun - 1] == id;
-    const bool goes_on = last + 1 == chunk.end && last + 1 < by.tokens && by.ids[last + 1] == id;
-    if (began_before || goes_on)
+    if (began_before || id == next)
       return store<W>(partial + (2 * chunk.number + (began_before ? 0 : 1)) * n + chunk.column, sum);
     float* to = dtable + (id - first) * n + chunk.column;
     for (int w = 0; w < W; ++w) to[w] += sum[w];
@@ -188,7 +193,8 @@ struct EmbeddingJoin {
   TokenOrder by;
   const float* partial;
   float* dtable;
-  std::int64_t n, first, rows;
+  std::int64_t n;
+  std::int32_t first, rows;
 
   template <class Thread>
   TRIVIUM_DEVICE void operator()(Thread& t) const {

@@ -2,7 +2,6 @@
 #pragma once
 
 #include "program/ir/context.h"
-#include "program/ir/expert_rows.h"
 #include "runtime/cuda/kernels/elementwise_math.h"
 #include "runtime/cuda/kernels/numbers.h"
 #include "runtime/cuda/kernels/positions.h"
@@ -129,8 +128,10 @@ struct PlaceChoices {
   double* balance;  ///< (samples, experts), or null
   Routing r;
   Sharers sharers;
-  program::ExpertRows rows;
-  std::int64_t tensor_rank;
+  std::int64_t capacity;  ///< of an expert, from a sample
+  std::int64_t room;      ///< that of a context rank
+  std::int64_t part;      ///< rows of an expert that a tensor rank sends
+  std::uint32_t tensor_rank, tensor_ranks;
   int shared_bytes() const { return sharers.ranks * 4; }
 
   template <class Thread>
@@ -150,10 +151,16 @@ struct PlaceChoices {
  private:
   static constexpr std::int32_t kWaits = -2;
 
+  /// Row `i` of the sample and context part, as program::ExpertRows deals them out.
   TRIVIUM_DEVICE void take(Choice& choice, std::int64_t i, std::int64_t sample, int rank) const {
+    const auto among = static_cast<std::uint32_t>(sample * room + i);
     choice.row = -1;
-    if (rows.tensor_rank(sample, i) != tensor_rank) return;  // another tensor rank sends it
-    choice.row = static_cast<std::int32_t>((rank * r.experts + choice.expert) * rows.part() + rows.row(sample, i));
+    if (tensor_ranks > 1 && among % tensor_ranks != tensor_rank) return;  // another tensor rank sends it
+    const std::uint32_t row = tensor_ranks > 1 ? among / tensor_ranks : among;
+    choice.row = static_cast<std::int32_t>((rank * r.experts + choice.expert) * part + row);
+  }
+  TRIVIUM_DEVICE int owner_of(std::int64_t token) const {
+    return sharers.ranks == 1 ? 0 : program::context_owner(sharers.method, token, r.sequence, sharers.ranks);
   }
 
   /// How many of the sample's choices fell on the expert, whether it had room or not.
@@ -165,7 +172,7 @@ struct PlaceChoices {
     t.sync();
     std::int64_t count = 0, waiting = 0;
     walk_choices(t, r, chosen, e, [&](std::int64_t i, std::int64_t c, bool is_one, std::uint32_t all) {
-      const bool accepted = is_one && count + count_bits(all & before) < rows.capacity;
+      const bool accepted = is_one && count + count_bits(all & before) < capacity;
       count += count_bits(all);
       waiting += count_bits(take_own(t, sample, accepted ? chosen + i * r.top_k + c : nullptr, i, taken));
     });
@@ -191,8 +198,7 @@ struct PlaceChoices {
     for (int rank = 0; rank < sharers.ranks; ++rank) {
       const std::uint32_t all = t.ballot(owner == rank);
       if (all == 0) continue;
-      const std::int64_t first = taken[rank], mine = first + count_bits(all & before), behind = first + count_bits(all),
-                         room = rows.context_part();
+      const std::int64_t first = taken[rank], mine = first + count_bits(all & before), behind = first + count_bits(all);
       t.sync();  // all have read
       if (owner == rank && mine < room) take(*choice, mine, sample, rank);
       if (owner == rank && mine >= room) choice->row = kWaits, waits = true;
@@ -206,7 +212,7 @@ struct PlaceChoices {
   TRIVIUM_DEVICE void take_elsewhere(std::int64_t sample, Choice& choice, std::int64_t place,
                                      const std::int32_t* taken) const {
     int rank = 0;
-    for (; place >= rows.context_part() - taken[rank]; ++rank) place -= rows.context_part() - taken[rank];
+    for (; place >= room - taken[rank]; ++rank) place -= room - taken[rank];
     take(choice, taken[rank] + place, sample, rank);
   }
 };

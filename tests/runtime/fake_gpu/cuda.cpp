@@ -10,7 +10,6 @@
 
 namespace {
 
-using trivium::fake_gpu::Clock;
 using trivium::fake_gpu::current_device;
 using trivium::fake_gpu::Machine;
 using trivium::fake_gpu::Recording;
@@ -252,7 +251,7 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
   if (stream->records) machine().refuse("an event of a graph that is used outside of it");
   event->latest = std::make_shared<Recording>();
   machine().issue(stream, [recording = event->latest] {
-    *recording = {true, Clock::now()};
+    *recording = {true, machine().now()};
     return true;
   });
   return cudaSuccess;

@@ -59,6 +59,9 @@ class Machine {
   /// Loads a kernel to the thread's device where it is not there yet, and waits until nothing is under way there: CUDA
   /// may.
   void load(const void* kernel);
+  /// The time that events note: the host's, and what work was said to take beside it.
+  Clock::time_point now() const { return Clock::now() + taken_time_; }
+  void takes(Clock::duration more) { taken_time_ += more; }
   /// Whether nothing is under way on the device.
   bool idle(int device) const;
 
@@ -95,6 +98,7 @@ class Machine {
   Pace pace_ = Pace::kShuffled;
   std::size_t queue_ = 1000;  ///< places of a stream's
   std::set<std::pair<int, const void*>> loaded_;
+  Clock::duration taken_time_{};
   std::mt19937 dice_;
   std::set<cudaStream_t> ordered_;
   std::vector<cudaStream_t> order_;  ///< of the streams, which goes first where several may

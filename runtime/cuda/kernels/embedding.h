@@ -163,7 +163,7 @@ struct EmbeddingSums {
       for (int k = 0; k < kAtOnce; ++k) {
         for (int w = 0; w < W; ++w) sum[w] += value[k][w];
         if (id[k] == id[k + 1] && i + k + 1 != chunk.end) continue;
-        if (is_own(id[k])) put(chunk, begun, i + k, id[k], id[k + 1], sum);
+        if (is_own(id[k])) put(chunk, begun, id[k], id[k + 1], sum);
         for (int w = 0; w < W; ++w) sum[w] = 0;
         begun = i + k + 1;
       }
@@ -174,9 +174,9 @@ struct EmbeddingSums {
   static constexpr std::int32_t kNone = -1;  ///< no token's
   TRIVIUM_DEVICE bool is_own(std::int32_t id) const { return id >= first && id < first + rows; }
 
-  /// The sum of tokens begun … last, which have one id; the next one's is `next`.
-  TRIVIUM_DEVICE void put(const TokenChunk<W>& chunk, std::int64_t begun, std::int64_t last, std::int32_t id,
-                          std::int32_t next, const float (&sum)[W]) const {
+  /// The sum of the chunk's tokens from `begun` on that have the id; the next one's is `next`.
+  TRIVIUM_DEVICE void put(const TokenChunk<W>& chunk, std::int64_t begun, std::int32_t id, std::int32_t next,
+                          const float (&sum)[W]) const {
     const bool began_before = begun == chunk.begin && begun > 0 && by.ids[begun - 1] == id;
     if (began_before || id == next)
       return store<W>(partial + (2 * chunk.number + (began_before ? 0 : 1)) * n + chunk.column, sum);

@@ -195,12 +195,19 @@ TEST(NoHang, AnotherThreadsAbortLeavesAnOpenBatchToItsOwner) {
   });
 }
 
-// The pairs' sum is the first kernel of the module that this device runs: loading it would wait for the sum before it.
+// The first kernel that this device runs: to load it would be to wait for the sum before it.
 TEST(NoHang, KernelsAreLoadedBeforeAnybodyCanBeWaitedFor) {
   const auto launch = [](Rank& self, int both) {
+    program::ChunkTemplate kind;
+    kind.buffers.emplace_back().dtype = DType::kFp32;
+    kind.parameters.emplace_back().value = 0;
+    program::Op op;
+    op.kind = program::OpKind::kAdd, op.dtype = DType::kFp32, op.elements = 16;
+    KernelArguments add;
+    add.op = &op, add.kind = &kind;
+    add.in[0] = self.memory.get() + 4096, add.out[0] = self.memory.get() + 8192;
     self.sum(both, Lane::kCompute);
-    self.backend->enter(Lane::kData);
-    self.communicator->all_reduce(both, self.memory.get() + 4096, 2, DType::kFp64, Reduction::kPairSum);
+    self.backend->run(add, Lane::kCopy);
     self.backend->finish();
   };
   EXPECT_THAT([&] { beside_silence(launch); }, ThrowsMessage<Aborted>(HasSubstr("nothing has come for 2 s")));

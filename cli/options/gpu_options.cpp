@@ -22,6 +22,13 @@ void add_gpu_options(CLI::App& command, GpuOptions& options) {
   command.add_option("--cuda-epilogues", options.epilogues, "Matrix products and GELU in one kernel, in 16 bits")
       ->check(one_of({"on", "off"}))
       ->capture_default_str();
+  auto* timed = command
+                    .add_option("--time-cuda-products", options.time_products,
+                                "Time algorithms of matrix products, for later runs to use")
+                    ->type_name("DIR");
+  command.add_option("--cuda-products", options.products, "Use the fastest algorithms that were timed")
+      ->type_name("DIR")
+      ->excludes(timed);
   command.add_option("--cuda-graphs", options.graphs, "Capture the work that repeats per micro-batch in CUDA graphs")
       ->check(one_of({"on", "off", "auto"}))
       ->capture_default_str();
@@ -46,7 +53,10 @@ bool use_graphs(const GpuOptions& options, const program::Program& program, int 
 
 runtime::session::GpuRankOptions rank_options(const GpuOptions& options) {
   return {.gpus = options.gpus,
-          .device = {.kernel_records = options.timing != "events", .epilogues = options.epilogues == "on"},
+          .device = {.kernel_records = options.timing != "events",
+                     .epilogues = options.epilogues == "on",
+                     .products = options.products,
+                     .times_products = options.time_products},
           .events_will_do = options.timing == "auto"};
 }
 
@@ -54,6 +64,10 @@ void require_gpu(const GpuOptions& options, const std::string& backend) {
   if (backend == "cuda") return;
   if (options.timing != "events") {
     throw base::Failure(base::ErrorKind::kUsage, "--timing cupti records kernels of GPUs; add --backend cuda");
+  }
+  if (!options.products.empty() || !options.time_products.empty()) {
+    throw base::Failure(base::ErrorKind::kUsage, fmt::format("--{}cuda-products is of GPUs; add --backend cuda",
+                                                             options.products.empty() ? "time-" : ""));
   }
   if (options.graphs == "on" || options.epilogues == "on") {
     throw base::Failure(base::ErrorKind::kUsage, fmt::format("--cuda-{} on needs GPUs; add --backend cuda",

@@ -10,11 +10,13 @@
 namespace trivium::cli {
 
 struct GpuOptions {
-  int gpus = 0;                   ///< of this host; 0: all
-  std::string timing = "events";  ///< how ops are timed: by "events" around them, by "cupti", its records of their
-                                  ///< kernels, or "auto": by the latter where they can be had
-  std::string epilogues = "off";  ///< products and GELU in one: "on", "off"
-  std::string graphs = "off";     ///< CUDA graphs: "on", "off", or "auto": where they can be
+  int gpus = 0;                    ///< of this host; 0: all
+  std::string timing = "events";   ///< how ops are timed: by "events" around them, by "cupti", its records of their
+                                   ///< kernels, or "auto": by the latter where they can be had
+  std::string epilogues = "off";   ///< products and GELU in one: "on", "off"
+  std::string products = "";       ///< folder of the algorithms to use
+  std::string time_products = "";  ///< folder to which they are timed
+  std::string graphs = "off";      ///< CUDA graphs: "on", "off", or "auto": where they can be
 };
 
 void add_gpu_options(CLI::App& command, GpuOptions& options);

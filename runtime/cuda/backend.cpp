@@ -32,6 +32,18 @@ cudaMemoryType type_of(const void* memory) {
   return attributes.type;
 }
 
+/// Zeroes memory of the host by as many threads as its size is worth.
+void clear(std::byte* memory, std::size_t bytes) {
+  constexpr std::size_t kWorthAThread = std::size_t{256} << 20;
+  const std::size_t cores = std::max(1U, std::thread::hardware_concurrency());
+  const std::size_t parts = std::clamp<std::size_t>(bytes / kWorthAThread, 1, cores);
+  std::vector<std::jthread> threads;
+  for (std::size_t part = 0; part < parts; ++part) {
+    const std::size_t first = bytes / parts * part, last = part + 1 == parts ? bytes : first + bytes / parts;
+    threads.emplace_back([=] { std::memset(memory + first, 0, last - first); });
+  }
+}
+
 }  // namespace
 
 bool is_on_device(const void* memory) {
@@ -117,7 +129,7 @@ Memory CudaBackend::allocate_on_host(std::int64_t bytes) {
   void* memory = nullptr;
   const auto size = static_cast<std::size_t>(std::max<std::int64_t>(bytes, 1));
   TRIVIUM_CHECK_CUDA(cudaMallocHost(&memory, size));
-  std::memset(memory, 0, size);
+  clear(static_cast<std::byte*>(memory), size);
   return Memory(static_cast<std::byte*>(memory), [](std::byte* p) { static_cast<void>(cudaFreeHost(p)); });
 }
 
@@ -264,6 +276,7 @@ void CudaBackend::finish() {
   for (const auto& ring : rings_) {
     if (ring) await(ring->stream());
   }
+  products_.keep_choices();
 }
 
 // All lanes are idle: the first stamp of any of them comes behind this one.

@@ -99,7 +99,7 @@ class CudaBackend final : public Backend, public Idling {
   int device_;  // the first member: the others are made on it
   DeviceOptions options_;
   bool has_tiles_ = false;
-  GemmEngine products_;
+  GemmEngine products_{options_, device_, *this};
   std::array<cudaStream_t, program::kLanes> streams_{};
   std::array<std::unique_ptr<Launcher>, program::kLanes> lanes_;
   std::array<std::optional<GraphCache<GraphRecorder>>, program::kLanes> graphs_;

@@ -5,7 +5,11 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstdlib>
+#include <iterator>
+#include <limits>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "runtime/communicator.h"
 #include "runtime/cuda/check.h"
@@ -34,6 +38,10 @@ cublasLtEpilogue_t epilogue_of(const Gemm& g) {
   return g.bias != nullptr ? CUBLASLT_EPILOGUE_BIAS : CUBLASLT_EPILOGUE_DEFAULT;
 }
 
+std::string_view name_of(Epilogue epilogue) {
+  return epilogue == Epilogue::kNone ? "none" : epilogue == Epilogue::kGelu ? "gelu" : "gelu gradient";
+}
+
 /// Largest power of two, up to 256, that divides the address and, in a batch, every other one.
 unsigned alignment_of(const void* address, std::int64_t stride, program::DType type) {
   constexpr std::uintptr_t kMost = 256;
@@ -42,13 +50,28 @@ unsigned alignment_of(const void* address, std::int64_t stride, program::DType t
   return static_cast<unsigned>(bits & (~bits + 1));
 }
 
+constexpr int kCandidates = 8;
+constexpr std::int64_t kResultAlignment = 256;  // what cudaMalloc gives, and the most that is promised
+
+/// All that an algorithm depends on, in words that mean the same in every build.
+std::string shape_of(const Gemm& g) {
+  return fmt::format(
+      "({}, {}) x ({}, {}) {} to {}{} a {}{} b {}{} c {} beta {} bias {} batch {} {} {} {} epilogue {} at {} {} {} {} "
+      "{}",
+      g.m, g.k, g.k, g.n, name_of(g.type), name_of(g.out), compute_type(g.type) == CUBLAS_COMPUTE_32F ? "" : " tf32",
+      g.lda, g.a_transposed ? "t" : "", g.ldb, g.b_transposed ? "t" : "", g.ldc, g.beta != 0 ? 1 : 0,
+      g.bias != nullptr ? 1 : 0, g.batch, g.stride_a, g.stride_b, g.stride_c, name_of(g.epilogue),
+      alignment_of(g.a, g.stride_a, g.type), alignment_of(g.b, g.stride_b, g.type),
+      alignment_of(g.c, g.stride_c, g.out), alignment_of(g.bias, 0, g.out), alignment_of(g.aux, 0, g.out));
+}
+
 }  // namespace
 
 /// Row-major C = A B is, column by column, C^T = B^T A^T: cuBLAS gets B first, and every matrix as its transpose.
 struct GemmEngine::Plan {
   cublasLtMatmulDesc_t product = nullptr;
   cublasLtMatrixLayout_t first = nullptr, second = nullptr, result = nullptr;
-  cublasLtMatmulHeuristicResult_t chosen{};
+  cublasLtMatmulAlgo_t chosen{};
   cublasStatus_t status = CUBLAS_STATUS_SUCCESS;  ///< of the choice: without success there is no algorithm
 
   explicit Plan(const Gemm& g) {
@@ -100,7 +123,12 @@ struct GemmEngine::Plan {
     return made;
   }
 
-  void choose(cublasLtHandle_t handle, const Gemm& g) {
+  /// What cuBLASLt names, best guess first; the status says why there is nothing.
+  struct Named {
+    cublasStatus_t status = CUBLAS_STATUS_SUCCESS;
+    std::vector<cublasLtMatmulHeuristicResult_t> all;
+  };
+  Named candidates(cublasLtHandle_t handle, const Gemm& g, int most) const {
     cublasLtMatmulPreference_t wish = nullptr;
     TRIVIUM_CHECK_CUDA(cublasLtMatmulPreferenceCreate(&wish));
     const auto ask = [&](cublasLtMatmulPreferenceAttributes_t attribute, const auto& value) {
@@ -114,21 +142,110 @@ struct GemmEngine::Plan {
     ask(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES,
         std::uint32_t{std::min(
             {alignment_of(g.c, g.stride_c, g.out), alignment_of(g.bias, 0, g.out), alignment_of(g.aux, 0, g.out)})});
+    Named named;
+    named.all.resize(static_cast<std::size_t>(most));
     int found = 0;
-    status = cublasLtMatmulAlgoGetHeuristic(handle, product, first, second, result, result, wish, 1, &chosen, &found);
+    named.status = cublasLtMatmulAlgoGetHeuristic(handle, product, first, second, result, result, wish, most,
+                                                  named.all.data(), &found);
     cublasLtMatmulPreferenceDestroy(wish);
-    if (status == CUBLAS_STATUS_SUCCESS && found == 0) status = CUBLAS_STATUS_NOT_SUPPORTED;
+    if (named.status == CUBLAS_STATUS_SUCCESS && found == 0) named.status = CUBLAS_STATUS_NOT_SUPPORTED;
+    named.all.resize(named.status == CUBLAS_STATUS_SUCCESS ? static_cast<std::size_t>(found) : 0);
+    return named;
+  }
+
+  /// Takes an algorithm that was chosen before. Throws Aborted where it does not do the product.
+  void take(cublasLtHandle_t handle, const ProductChoices::Algorithm& algorithm, const std::string& shape) {
+    std::copy(algorithm.begin(), algorithm.end(), std::begin(chosen.data));
+    cublasLtMatmulHeuristicResult_t checked{};
+    status = cublasLtMatmulAlgoCheck(handle, product, first, second, result, result, &chosen, &checked);
+    if (status != CUBLAS_STATUS_SUCCESS || checked.workspaceSize > static_cast<std::size_t>(kWorkspaceBytes))
+      throw Aborted(fmt::format("the algorithm that was timed does not do this product: {}", shape));
+  }
+
+  void multiply(cublasLtHandle_t handle, const Gemm& g, void* d, const cublasLtMatmulAlgo_t& algorithm,
+                cudaStream_t stream, void* workspace) const {
+    TRIVIUM_CHECK_CUDA(cublasLtMatmul(handle, product, &g.alpha, g.b, first, g.a, second, &g.beta, g.c, result, d,
+                                      result, &algorithm, workspace, static_cast<std::size_t>(kWorkspaceBytes),
+                                      stream));
   }
 };
 
-GemmEngine::GemmEngine() { TRIVIUM_CHECK_CUDA(cublasLtCreate(&handle_)); }
+GemmEngine::GemmEngine(const DeviceOptions& options, int device, Idling& idling) : options_(options), idling_(idling) {
+  TRIVIUM_CHECK_CUDA(cublasLtCreate(&handle_));
+  if (options.products.empty() && options.times_products.empty()) return;
+  cudaDeviceProp properties{};
+  TRIVIUM_CHECK_CUDA(cudaGetDeviceProperties(&properties, device));
+  const std::string machine = fmt::format("{}, cuBLASLt {}", properties.name, cublasLtGetVersion());
+  if (!options.products.empty()) chosen_ = ProductChoices::read(options.products, machine);
+  if (options.times_products.empty()) return;
+  timed_.emplace(machine);
+  for (cudaEvent_t& each : clock_) TRIVIUM_CHECK_CUDA(cudaEventCreate(&each));
+}
 
 GemmEngine::~GemmEngine() {
   plans_.clear();
+  for (const cudaEvent_t each : clock_) {
+    if (each != nullptr) static_cast<void>(cudaEventDestroy(each));
+  }
   cublasLtDestroy(handle_);
 }
 
-GemmEngine::Plan& GemmEngine::plan_for(const Gemm& g) {
+void GemmEngine::keep_choices() {
+  if (std::exchange(has_news_, false)) timed_->write(options_.times_products, options_.rank);
+}
+
+double GemmEngine::time_of(Plan& plan, const cublasLtMatmulAlgo_t& candidate, const Gemm& g, void* result,
+                           cudaStream_t stream, void* workspace) {
+  constexpr int kRuns = 5;
+  constexpr double kMicroseconds = 1e3;  // of a millisecond
+  double least = std::numeric_limits<double>::infinity();
+  plan.multiply(handle_, g, result, candidate, stream, workspace);  // its kernel is loaded
+  for (int run = 0; run < kRuns; ++run) {
+    TRIVIUM_CHECK_CUDA(cudaEventRecord(clock_[0], stream));
+    plan.multiply(handle_, g, result, candidate, stream, workspace);
+    TRIVIUM_CHECK_CUDA(cudaEventRecord(clock_[1], stream));
+    idling_.await_idle();
+    float milliseconds = 0;
+    TRIVIUM_CHECK_CUDA(cudaEventElapsedTime(&milliseconds, clock_[0], clock_[1]));
+    least = std::min(least, static_cast<double>(milliseconds) * kMicroseconds);
+  }
+  return least;
+}
+
+// Results go beside the run's own, as do inputs of GELU that are written: what the candidates compute is read by
+// nobody. Where there is no room for them nothing is timed. What is thrown leaves the room as it is: to free it would
+// be to wait for ranks that are gone.
+void GemmEngine::time_candidates(Plan& plan, const std::string& shape, const Gemm& g, cudaStream_t stream,
+                                 void* workspace) {
+  const std::int64_t bytes = ((g.batch - 1) * g.stride_c + (g.m - 1) * g.ldc + g.n) * size_of(g.out);
+  const std::int64_t aux_bytes = g.epilogue == Epilogue::kGelu ? g.m * g.n * size_of(g.out) : 0;
+  const std::int64_t aux_at = (bytes + kResultAlignment - 1) / kResultAlignment * kResultAlignment;
+  idling_.await_idle();
+  void* room = nullptr;
+  if (cudaMalloc(&room, static_cast<std::size_t>(aux_at + aux_bytes)) != cudaSuccess) {
+    static_cast<void>(cudaGetLastError());
+    return;
+  }
+  Gemm beside = g;
+  if (aux_bytes > 0) beside.aux = static_cast<std::byte*>(room) + aux_at;
+  plan.point_at(beside);
+  ProductChoices::Choice fastest;
+  const auto candidates = plan.candidates(handle_, g, kCandidates).all;
+  for (std::size_t i = 0; i < candidates.size(); ++i) {
+    const cublasLtMatmulAlgo_t& candidate = candidates[i].algo;
+    const double microseconds = time_of(plan, candidate, beside, room, stream, workspace);
+    if (i == 0) fastest.first_microseconds = microseconds;
+    if (i > 0 && microseconds >= fastest.microseconds) continue;
+    fastest.microseconds = microseconds;
+    std::copy(std::begin(candidate.data), std::end(candidate.data), fastest.algorithm.begin());
+  }
+  TRIVIUM_CHECK_CUDA(cudaFree(room));
+  if (candidates.empty()) return;
+  timed_->add(shape, fastest);
+  has_news_ = true;
+}
+
+GemmEngine::Plan& GemmEngine::plan_for(const Gemm& g, cudaStream_t stream, void* workspace) {
   const Key key{g.m,
                 g.n,
                 g.k,
@@ -154,7 +271,16 @@ GemmEngine::Plan& GemmEngine::plan_for(const Gemm& g) {
   std::unique_ptr<Plan>& plan = plans_[key];
   if (!plan) {
     auto made = std::make_unique<Plan>(g);
-    made->choose(handle_, g);
+    const std::string shape = chosen_ || timed_ ? shape_of(g) : "";
+    const ProductChoices::Choice* known = chosen_ ? chosen_->find(shape) : nullptr;
+    if (known != nullptr) {
+      made->take(handle_, known->algorithm, shape);
+    } else {
+      const Plan::Named named = made->candidates(handle_, g, 1);
+      made->status = named.status;
+      if (!named.all.empty()) made->chosen = named.all.front().algo;
+      if (timed_ && !named.all.empty()) time_candidates(*made, shape, g, stream, workspace);
+    }
     plan = std::move(made);
   }
   return *plan;
@@ -163,17 +289,16 @@ GemmEngine::Plan& GemmEngine::plan_for(const Gemm& g) {
 void GemmEngine::run(const Gemm& g, cudaStream_t stream, void* workspace) {
   if (try_run(g, stream, workspace)) return;
   throw Aborted(fmt::format("cuBLAS has no algorithm for a product ({}, {}) x ({}, {}) in {}, batch {}: {}", g.m, g.k,
-                            g.k, g.n, name_of(g.type), g.batch, cublasLtGetStatusString(plan_for(g).status)));
+                            g.k, g.n, name_of(g.type), g.batch,
+                            cublasLtGetStatusString(plan_for(g, stream, workspace).status)));
 }
 
 bool GemmEngine::try_run(const Gemm& g, cudaStream_t stream, void* workspace) {
   if (g.m == 0 || g.n == 0) return true;
-  Plan& plan = plan_for(g);
+  Plan& plan = plan_for(g, stream, workspace);
   if (plan.status != CUBLAS_STATUS_SUCCESS) return false;
   plan.point_at(g);
-  TRIVIUM_CHECK_CUDA(cublasLtMatmul(handle_, plan.product, &g.alpha, g.b, plan.first, g.a, plan.second, &g.beta, g.c,
-                                    plan.result, g.c, plan.result, &plan.chosen.algo, workspace,
-                                    static_cast<std::size_t>(kWorkspaceBytes), stream));
+  plan.multiply(handle_, g, g.c, plan.chosen, stream, workspace);
   return true;
 }
 

@@ -34,6 +34,23 @@ std::byte* Scratch::at_least(std::int64_t bytes) {
   return memory_;
 }
 
+KernelList& KernelList::get() {
+  static KernelList all;
+  return all;
+}
+
+bool KernelList::add(const void* kernel) {
+  kernels_.push_back(kernel);
+  return true;
+}
+
+void KernelList::load() const {
+  for (const void* kernel : kernels_) {
+    cudaFuncAttributes attributes{};
+    TRIVIUM_CHECK_CUDA(cudaFuncGetAttributes(&attributes, kernel));
+  }
+}
+
 void Launcher::gemm(const Gemm& gemm) {
   count(1);
   products_.run(gemm, stream_, workspace_.at_least(GemmEngine::kWorkspaceBytes));

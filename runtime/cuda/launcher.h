@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <vector>
 
 #include "program/ir/op.h"
 #include "runtime/cuda/gemm.h"
@@ -41,6 +42,21 @@ class Scratch {
   std::byte* memory_ = nullptr;
   std::int64_t bytes_ = 0;
   std::uint64_t moves_ = 0;
+};
+
+/// The kernels that the module has, for all who launch them to be able to load them first. CUDA loads a kernel where it
+/// is first used or asked about, and may wait for the device inside meanwhile (CUDA Programming Guide, Lazy Loading):
+/// within a step that is a wait for other ranks in which nobody looks after them.
+class KernelList {
+ public:
+  static KernelList& get();
+  /// Before main, by every kernel that a Launcher can run. True, so that it can be what initialises a constant.
+  bool add(const void* kernel);
+  /// All of them, on the calling thread's device.
+  void load() const;
+
+ private:
+  std::vector<const void*> kernels_;
 };
 
 /// One lane of the device: what ops_*.h are given.

@@ -5,7 +5,6 @@
 #include <fmt/format.h>
 
 #include <array>
-#include <cstdlib>
 #include <filesystem>
 
 #include "base/files.h"
@@ -41,8 +40,6 @@ base::Result<const CudaModule*> load() {
 }
 
 }  // namespace
-
-void load_kernels_at_start() { ::setenv("CUDA_MODULE_LOADING", "EAGER", 0); }
 
 base::Result<std::vector<std::string>> describe_devices() {
   const auto module = load();

@@ -13,10 +13,6 @@
 
 namespace trivium::runtime::cuda {
 
-/// To be called first where ranks share communication: a kernel that CUDA loads at its first launch may wait for the
-/// device, and so for a rank that waits for this one. From then on all are loaded at the start.
-void load_kernels_at_start();
-
 /// One line for each GPU that the module can use. Errors: kHardware when the module is missing or there is no driver or
 /// no GPU; looks for libtrivium_cuda.so as connect_mpi does for its module.
 base::Result<std::vector<std::string>> describe_devices();

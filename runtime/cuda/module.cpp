@@ -72,6 +72,7 @@ Backend* open(int device, const DeviceOptions& options, char* text, std::size_t 
 Communicator* connect(Backend& backend, const nccl::Launch& launch, char* text, std::size_t size) {
   try {
     for (const auto& [name, value] : nccl::environment_of(launch)) ::setenv(name.c_str(), value.c_str(), 0);
+    if (launch.size > 1) KernelList::get().load();  // NCCL does the same with its own (2.28.9, src/enqueue.cc)
     return std::make_unique<nccl::NcclCommunicator>(dynamic_cast<CudaBackend&>(backend), launch).release();
   } catch (const std::exception& failure) {
     tell(failure.what(), text, size);

@@ -2,6 +2,8 @@
 // T is the type of activations and parameters; statistics, logits and gradients of parameters are fp32.
 #pragma once
 
+#include <algorithm>
+
 #include "program/ir/op_views.h"
 #include "runtime/cuda/kernels/activation.h"
 #include "runtime/cuda/kernels/head_norm.h"
@@ -11,82 +13,10 @@
 #include "runtime/cuda/kernels/rotary.h"
 #include "runtime/cuda/kernels/rows.h"
 #include "runtime/cuda/operation.h"
+#include "runtime/cuda/ops_embedding.h"
+#include "runtime/cuda/ops_parts.h"
 
 namespace trivium::runtime::cuda {
-
-inline constexpr int kElementThreads = 256;
-inline constexpr int kReduceBytes = kWarp * 8;  ///< of over_block, a double a warp
-
-inline Positions positions_of(const KernelArguments& a, std::int64_t sequence) {
-  Positions p;
-  p.sequence = sequence;
-  p.local = sequence / a.context_ranks;
-  p.offset = a.op->token_sharded ? a.tensor_rank * a.op->m : 0;
-  p.rank = a.context_rank;
-  p.ranks = a.context_ranks;
-  p.ring = a.context_method == program::ContextMethod::kRing;
-  return p;
-}
-
-/// Calls work(keep): KeepAll, or what an op over token rows drops.
-template <class Work>
-void with_dropout(const KernelArguments& a, const Work& work) {
-  if (!a.dropout.drops()) return work(KeepAll());
-  work(DropTokens{a.dropout, positions_of(a, a.dropout.sequence)});
-}
-
-/// A kernel whose threads each take W elements.
-template <class Launcher, class Kernel>
-void run_elements(Launcher& l, const Kernel& kernel, std::int64_t items, int width = 1) {
-  if (items > 0) l.run(kernel, blocks_for((items + width - 1) / width, kElementThreads), kElementThreads);
-}
-
-template <class T, class Launcher>
-void embedding(Launcher& l, const KernelArguments& a) {
-  const std::int64_t n = a.op->n;
-  with_dropout(a, [&](auto keep) {
-    with_width(n, [&](auto w) {
-      constexpr int W = decltype(w)::value;
-      l.run(Embedding<T, W, decltype(keep)>{input<std::int32_t>(a, 0), input<T>(a, 1), output<T>(a, 0), n,
-                                            a.tensor_rank * a.op->k, a.op->k, keep},
-            a.op->m, row_threads(n / W));
-    });
-  });
-}
-
-template <class T, class Launcher>
-void embedding_backward(Launcher& l, const KernelArguments& a) {
-  with_dropout(a, [&](auto keep) {
-    with_width(a.op->n, [&](auto w) {
-      using Kernel = EmbeddingBackward<T, decltype(w)::value, decltype(keep)>;
-      l.run(Kernel{input<std::int32_t>(a, 0), input<T>(a, 1), output<float>(a, 0), a.op->m, a.op->n,
-                   a.tensor_rank * a.op->k, a.op->k, keep},
-            a.op->m, Kernel::kThreads, Kernel::shared_bytes());
-    });
-  });
-}
-
-template <class T, class Launcher>
-void position(Launcher& l, const KernelArguments& a) {
-  const std::int64_t n = a.op->n;
-  with_dropout(a, [&](auto keep) {
-    with_width(n, [&](auto w) {
-      constexpr int W = decltype(w)::value;
-      l.run(Position<T, W, decltype(keep)>{input<T>(a, 0), input<T>(a, 1), output<T>(a, 0), n, positions_of(a, a.op->k),
-                                           keep},
-            a.op->m, row_threads(n / W));
-    });
-  });
-}
-
-template <class T, class Launcher>
-void position_backward(Launcher& l, const KernelArguments& a) {
-  const Positions p = positions_of(a, a.op->k);
-  with_dropout(a, [&](auto keep) {
-    l.run(PositionBackward<T, decltype(keep)>{input<T>(a, 0), output<float>(a, 0), a.op->m, a.op->n, p, keep}, p.local,
-          row_threads(a.op->n));
-  });
-}
 
 template <class T, class Launcher>
 void add(Launcher& l, const KernelArguments& a) {
@@ -184,18 +114,46 @@ void norm(Launcher& l, const KernelArguments& a) {
   });
 }
 
-// Column sums first: dx may lie where x, dy or dskip do.
+/// Calls work(P as a constant) with as many packs, a power of two up to 8, as each of a block's threads takes of a row
+/// of so many; false where that is not enough.
+template <class Work>
+bool with_packs(std::int64_t packs, const Work& work) {
+  const std::int64_t each = (packs + kMostRowThreads - 1) / kMostRowThreads;
+  if (each <= 1) return work(std::integral_constant<int, 1>()), true;
+  if (each <= 2) return work(std::integral_constant<int, 2>()), true;
+  if (each <= 4) return work(std::integral_constant<int, 4>()), true;
+  if (each <= 8) return work(std::integral_constant<int, 8>()), true;
+  return false;
+}
+
+/// dx, and the gradients of weight and bias in the same pass. False, with nothing done, where rows are too long for
+/// that.
+template <class T, int W, class Launcher>
+bool norm_gradients(Launcher& l, const KernelArguments& a, const NormBackward<T, W>& backward) {
+  constexpr std::int64_t kMostBlocks = 4 * 132, kFewestRows = 8;  // to fill an H100; what a block's sums should be of
+  const std::int64_t m = a.op->m, n = a.op->n, blocks = std::min(kMostBlocks, (m + kFewestRows - 1) / kFewestRows);
+  return with_packs(n / W, [&](auto p) {
+    auto* partial = reinterpret_cast<float*>(l.scratch(2 * blocks * n * static_cast<std::int64_t>(sizeof(float))));
+    l.run(NormGradients<T, W, decltype(p)::value>{backward, partial, m}, blocks, row_threads(n / W), kReduceBytes);
+    l.run(ColumnTotals{partial, output<float>(a, 1), output<float>(a, 2), n, blocks, true}, blocks_for(2 * n, kWarp),
+          ColumnTotals::kThreads, ColumnTotals::shared_bytes());
+  });
+}
+
+// Where they are apart, column sums come first: dx may lie where x, dy or dskip do.
 template <class T, class Launcher>
 void norm_backward(Launcher& l, const KernelArguments& a) {
   const std::int64_t m = a.op->m, n = a.op->n;
-  const T* x = input<T>(a, 0);
-  const T* dy = input<T>(a, 3);
-  const float* stats = input<float>(a, 2);
-  column_pair_sums(l, NormedProducts<T>{x, dy, stats, n}, m, n, output<float>(a, 1), output<float>(a, 2));
   with_width(n, [&](auto w) {
     constexpr int W = decltype(w)::value;
-    l.run(NormBackward<T, W>{x, input<T>(a, 1), stats, dy, input<T>(a, 4), output<T>(a, 0), n, a.out[2] != nullptr}, m,
-          row_threads(n / W), kReduceBytes);
+    const NormBackward<T, W> backward{
+        input<T>(a, 0),     input<T>(a, 1), input<float>(a, 2), input<T>(a, 3), input<T>(a, 4), output<T>(a, 0), n,
+        a.out[2] != nullptr};
+    const bool has_sums = a.out[1] != nullptr || a.out[2] != nullptr;
+    if (has_sums && norm_gradients<T, W>(l, a, backward)) return;
+    column_pair_sums(l, NormedProducts<T>{backward.x, backward.dy, backward.stats, n}, m, n, output<float>(a, 1),
+                     output<float>(a, 2));
+    l.run(backward, m, row_threads(n / W), kReduceBytes);
   });
 }
 

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <vector>
 
+#include "program/ir/expert_rows.h"
 #include "runtime/cuda/kernels/mixture.h"
 #include "runtime/cuda/kernels/optimizer.h"
 #include "runtime/cuda/operation.h"
@@ -44,22 +45,28 @@ void route(Launcher& l, const KernelArguments& a) {
   const program::ExpertRows rows{a.op->elements, r.samples, a.context_ranks, a.tensor_ranks};
   // One of the ranks that share a sample counts its balance.
   double* loss = a.context_rank == 0 ? output<double>(a, 2) : nullptr;
-  const std::int64_t balance_bytes = r.samples * static_cast<std::int64_t>(sizeof(double));
-  const std::int64_t used_bytes =
-      r.samples * r.experts * a.context_ranks * static_cast<std::int64_t>(sizeof(std::int32_t));
-  std::byte* scratch = l.scratch(balance_bytes + used_bytes);
-  auto* balance = loss == nullptr ? nullptr : reinterpret_cast<double*>(scratch);
-  const Route kernel{input<float>(a, 0),
-                     output<float>(a, 0),
-                     output<Choice>(a, 1),
-                     balance,
-                     reinterpret_cast<std::int32_t*>(scratch + balance_bytes),
-                     r,
-                     sharers_of(a),
-                     rows,
-                     a.tensor_rank};
-  l.run(kernel, r.samples, kElementThreads, kReduceBytes);
-  if (loss != nullptr) l.run(BalanceLoss{balance, loss, r.samples, balance_weight(a, r)}, 1, kWarp);
+  const std::int64_t pairs = r.samples * r.experts, tokens = r.samples * r.sequence;
+  auto* balance = loss == nullptr
+                      ? nullptr
+                      : reinterpret_cast<double*>(l.scratch(pairs * static_cast<std::int64_t>(sizeof(double))));
+  float* probabilities = output<float>(a, 0);
+  auto* choices = output<Choice>(a, 1);
+  l.run(Choose{input<float>(a, 0), probabilities, choices, tokens, r.experts, r.top_k},
+        blocks_for(tokens, Choose::kTokens), Choose::kThreads);
+  const PlaceChoices place{probabilities,
+                           choices,
+                           balance,
+                           r,
+                           sharers_of(a),
+                           rows.capacity,
+                           rows.context_part(),
+                           rows.part(),
+                           static_cast<std::uint32_t>(a.tensor_rank),
+                           static_cast<std::uint32_t>(a.tensor_ranks)};
+  l.run(place, pairs, kWarp, place.shared_bytes());
+  if (loss != nullptr) {
+    l.run(BalanceLoss{balance, loss, pairs, balance_weight(a, r)}, 1, row_threads(pairs), kReduceBytes);
+  }
 }
 
 template <class Launcher>
@@ -83,9 +90,14 @@ void route_backward(Launcher& l, const KernelArguments& a) {
   const Routing r = routing_of(*a.op, listed.positions.local);
   const double balance =
       a.tensor_rank == 0 ? balance_weight(a, r) * a.values->loss_scale / static_cast<double>(r.sequence) : 0;
-  const RouteBackward<T> kernel{
-      input<float>(a, 0), choices_of(a, 1), input<float>(a, 2), output<float>(a, 0), r, listed, balance};
-  l.run(kernel, r.samples, kElementThreads, kernel.shared_bytes());
+  float* shares = nullptr;
+  if (balance != 0) {
+    shares = reinterpret_cast<float*>(l.scratch(r.samples * r.experts * static_cast<std::int64_t>(sizeof(float))));
+    l.run(BalanceShares{choices_of(a, 1), shares, r, balance}, r.samples * r.experts, kWarp);
+  }
+  using Kernel = RouteBackward<T>;
+  l.run(Kernel{input<float>(a, 0), choices_of(a, 1), input<float>(a, 2), shares, output<float>(a, 0), r, listed},
+        blocks_for(r.samples * listed.positions.local, Kernel::kTokens), Kernel::kThreads);
 }
 
 template <class T, class Launcher>

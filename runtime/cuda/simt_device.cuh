@@ -15,6 +15,7 @@ struct DeviceThread {
   __device__ __forceinline__ std::int64_t blocks() const { return gridDim.x; }
   __device__ __forceinline__ void sync() { __syncthreads(); }
   __device__ __forceinline__ bool any(bool mine) { return __syncthreads_or(mine ? 1 : 0) != 0; }
+  __device__ __forceinline__ std::uint32_t ballot(bool mine) { return __ballot_sync(kAll, mine); }
   template <class V>
   __device__ __forceinline__ V shuffle_xor(V v, int mask) {
     return __shfl_xor_sync(kAll, v, mask);

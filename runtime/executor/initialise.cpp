@@ -5,6 +5,7 @@
 #include <numbers>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "program/lower/layout.h"
@@ -58,10 +59,52 @@ struct Place {
   int tensor_rank, tensor_ranks, expert_rank;
 };
 
-template <class T, class Narrow>
-void fill_range(const program::Parameter& p, const Kept& kept, std::uint64_t key, const Place& here, T* out,
-                Narrow narrow) {
-  for (std::int64_t e = kept.begin; e < kept.end; ++e) {
+/// Where values of elements go as a type, from element `begin` on.
+struct Target {
+  program::DType type;
+  std::byte* at;
+  std::int64_t begin, end;
+  std::int64_t bytes() const { return (end - begin) * size_of(type); }
+};
+
+/// A parameter's place in an arena: as parameters, or as the optimizer's fp32 copies of them.
+struct Store {
+  program::DType type;
+  std::byte* base;
+  std::vector<Kept> runs;
+
+  void add_targets(std::int64_t begin, std::int64_t end, std::vector<Target>& targets) const {
+    for (const Kept& run : runs) {
+      const std::int64_t first = std::max(begin, run.begin), last = std::min(end, run.end);
+      if (first < last) targets.push_back({type, base + (run.at + first - run.begin) * size_of(type), first, last});
+    }
+  }
+};
+
+template <class T>
+void put(std::byte* at, std::int64_t i, T value) {
+  reinterpret_cast<T*>(at)[i] = value;
+}
+
+void put(const Target& target, std::int64_t element, double value) {
+  if (element < target.begin || element >= target.end) return;
+  const std::int64_t i = element - target.begin;
+  switch (target.type) {
+    case program::DType::kFp64:
+      return put(target.at, i, value);
+    case program::DType::kBf16:
+      return put(target.at, i, reduction::bf16_of_float(static_cast<float>(value)));
+    case program::DType::kFp16:
+      return put(target.at, i, reduction::fp16_of_float(static_cast<float>(value)));
+    default:
+      return put(target.at, i, static_cast<float>(value));
+  }
+}
+
+/// Elements begin … end - 1, each drawn once for all targets.
+void draw_range(const program::Parameter& p, std::int64_t begin, std::int64_t end, std::uint64_t key, const Place& here,
+                const std::vector<Target>& targets) {
+  for (std::int64_t e = begin; e < end; ++e) {
     const std::int64_t i = e - p.offset;
     const auto place = program::global_place(p, i / p.local_columns, i % p.local_columns, here.tensor_rank,
                                              here.tensor_ranks, here.expert_rank);
@@ -71,80 +114,91 @@ void fill_range(const program::Parameter& p, const Kept& kept, std::uint64_t key
     } else if (place) {
       value = p.init_value;
     }
-    out[kept.at + e - kept.begin] = narrow(value);
+    for (const Target& target : targets) put(target, e, value);
   }
 }
 
-/// Large tensors are filled by all cores: every element is a function of its place alone.
-template <class T, class Narrow>
-void fill_run(const program::Parameter& p, const Kept& kept, std::uint64_t key, const Place& here, T* out,
-              Narrow narrow) {
-  constexpr std::int64_t kWorthAThread = std::int64_t{1} << 20;
-  const std::int64_t count = kept.end - kept.begin;
-  const std::int64_t cores = std::max(1U, std::thread::hardware_concurrency());
-  const std::int64_t parts = std::clamp<std::int64_t>(count / kWorthAThread, 1, cores);
+constexpr std::int64_t kWorthAThread = std::int64_t{1} << 20;
+
+std::int64_t cores() { return std::max(1U, std::thread::hardware_concurrency()); }
+
+/// Likewise by all cores where there are many: every element is a function of its place alone.
+void draw(const program::Parameter& p, std::int64_t begin, std::int64_t end, std::uint64_t key, const Place& here,
+          const std::vector<Target>& targets) {
+  const std::int64_t count = end - begin;
+  const std::int64_t parts = std::clamp<std::int64_t>(count / kWorthAThread, 1, cores());
   std::vector<std::jthread> threads;
   for (std::int64_t part = 0; part < parts; ++part) {
-    const std::int64_t first = count * part / parts, last = count * (part + 1) / parts;
-    const Kept mine{kept.begin + first, kept.begin + last, kept.at + first};
+    const std::int64_t first = begin + count * part / parts, last = begin + count * (part + 1) / parts;
     if (part + 1 == parts) {
-      fill_range(p, mine, key, here, out, narrow);
+      draw_range(p, first, last, key, here, targets);
     } else {
-      threads.emplace_back([&p, &here, mine, key, out, narrow] { fill_range(p, mine, key, here, out, narrow); });
+      threads.emplace_back([&, first, last] { draw_range(p, first, last, key, here, targets); });
     }
   }
 }
 
-template <class T, class Narrow>
-void fill(const program::Parameter& p, const std::vector<Kept>& runs, std::uint64_t key, const Place& here, T* out,
-          Narrow narrow) {
-  for (const Kept& kept : runs) fill_run(p, kept, key, here, out, narrow);
+/// Draws to memory that the host cannot write: beside it, then copied.
+void draw_beside(const program::Parameter& p, std::int64_t begin, std::int64_t end, std::uint64_t key,
+                 const Place& here, std::vector<Target> targets, Backend& backend) {
+  std::vector<std::vector<std::byte>> rooms;
+  std::vector<std::byte*> places;
+  for (Target& target : targets) {
+    rooms.emplace_back(static_cast<std::size_t>(target.bytes()));
+    places.push_back(std::exchange(target.at, rooms.back().data()));
+  }
+  draw(p, begin, end, key, here, targets);
+  for (std::size_t i = 0; i < targets.size(); ++i) {
+    backend.upload(program::Lane::kCompute, places[i], targets[i].at, targets[i].bytes());
+  }
+}
+
+/// The parameter's values, in pieces. Where the optimizer has copies, their elements are among the parameters kept.
+void set_parameter(const program::Parameter& p, const std::vector<Store>& stores, std::uint64_t key, const Place& here,
+                   Backend& backend) {
+  const std::int64_t piece = kWorthAThread * cores();
+  for (const Kept& run : stores.front().runs) {
+    for (std::int64_t begin = run.begin; begin < run.end; begin += piece) {
+      const std::int64_t end = std::min(begin + piece, run.end);
+      std::vector<Target> targets;
+      for (const Store& store : stores) store.add_targets(begin, end, targets);
+      if (backend.shares_host_memory()) {
+        draw(p, begin, end, key, here, targets);
+      } else {
+        draw_beside(p, begin, end, key, here, targets, backend);
+      }
+    }
+  }
 }
 
 }  // namespace
 
-void initialise_parameters(const program::Program& program, int rank, Arenas& arenas) {
+void initialise_parameters(const program::Program& program, int rank, Backend& backend, Arenas& arenas) {
   const program::Coordinates at = program.mesh.coordinates(rank);
   const program::Role& role = program.role_of(rank);
+  const program::Settings& settings = program.settings;
   const Place here{at.tensor, program.mesh.tensor(), program.mesh.expert_rank(at)};
-  const program::Space kept_in = program.settings.state_space();
-  std::uint16_t (*const to_bf16)(double) = [](double value) {
-    return reduction::bf16_of_float(static_cast<float>(value));
-  };
-  std::uint16_t (*const to_fp16)(double) = [](double value) {
-    return reduction::fp16_of_float(static_cast<float>(value));
-  };
-  const auto to_float = [](double value) { return static_cast<float>(value); };
   for (std::size_t c = 0; c < role.chunks.size(); ++c) {
     const program::Chunk& chunk = role.chunks[c];
     const program::ChunkTemplate& kind = program.kinds[static_cast<std::size_t>(chunk.kind)];
-    std::byte* base = arenas.base(static_cast<int>(c), program.settings.parameter_space(), 0);
-    std::byte* state = arenas.base(static_cast<int>(c), kept_in, 0);
+    std::byte* base = arenas.base(static_cast<int>(c), settings.parameter_space(), 0);
+    std::byte* state = arenas.base(static_cast<int>(c), settings.state_space(), 0);
     for (const program::Parameter& p : kind.parameters) {
-      const std::uint64_t key = mix(program.settings.seed) ^ hash_name(program::global_name(p, chunk.first_layer));
+      const std::uint64_t key = mix(settings.seed) ^ hash_name(program::global_name(p, chunk.first_layer));
       const program::Bucket& bucket = bucket_of(kind, p);
       const int shard_rank =
           bucket.expert ? program.mesh.index_in(program::Group::kExpertData, rank) : program.mesh.shard_rank(rank);
-      const std::vector<Kept> kept =
-          bucket.parameter_shard >= 0
-              ? shard_of(bucket, p, shard_rank, bucket.parameter_shard)
-              : std::vector<Kept>{{p.offset, p.offset + p.local_rows * p.local_columns, p.offset}};
-      switch (program.settings.precision) {
-        case program::DType::kFp64:
-          fill(p, kept, key, here, reinterpret_cast<double*>(base), [](double value) { return value; });
-          break;
-        case program::DType::kBf16:
-        case program::DType::kFp16:
-          fill(p, kept, key, here, reinterpret_cast<std::uint16_t*>(base),
-               program.settings.precision == program::DType::kBf16 ? to_bf16 : to_fp16);
-          fill(p, shard_of(bucket, p, shard_rank, 2 * bucket.shard), key, here,
-               reinterpret_cast<float*>(state + bucket.optimizer_offset), to_float);
-          break;
-        default:
-          fill(p, kept, key, here, reinterpret_cast<float*>(base), to_float);
+      std::vector<Store> stores{
+          {settings.precision, base, {{p.offset, p.offset + p.local_rows * p.local_columns, p.offset}}}};
+      if (bucket.parameter_shard >= 0) stores[0].runs = shard_of(bucket, p, shard_rank, bucket.parameter_shard);
+      if (program::is_half(settings.precision)) {
+        stores.push_back({program::DType::kFp32, state + bucket.optimizer_offset,
+                          shard_of(bucket, p, shard_rank, 2 * bucket.shard)});
       }
+      set_parameter(p, stores, key, here, backend);
     }
   }
+  if (!backend.shares_host_memory()) backend.finish();
 }
 
 }  // namespace trivium::runtime

@@ -28,17 +28,6 @@ constexpr int kGroups = static_cast<int>(Group::kWorld) + 1;
 constexpr std::int64_t kPsPerNs = 1000;
 constexpr int kScalars = 3;  // loss, and the norm as a pair
 
-/// Parameters in memory that the host cannot write are made beside it and copied.
-void set_first_values(const program::Program& program, int rank, Backend& backend, Arenas& arenas) {
-  if (backend.shares_host_memory()) return initialise_parameters(program, rank, arenas);
-  const std::array spaces{Space::kParameter, Space::kOffloadedParameter, Space::kOptimizer, Space::kOffloadedState};
-  cpu::CpuBackend host;
-  Arenas made(program, program.role_of(rank), host, spaces);
-  initialise_parameters(program, rank, made);
-  arenas.take(backend, made, spaces);
-  backend.finish();
-}
-
 }  // namespace
 
 RankExecutor::RankExecutor(const program::Program& program, Communicator& communicator, const data::Corpus& corpus,
@@ -73,7 +62,7 @@ RankExecutor::RankExecutor(const program::Program& program, Communicator& commun
     if (here != members_[g].end()) groups_[g] = communicator.make_group(members_[g]);
   }
   communicator.expect_transfers(lanes_of_transfers());
-  set_first_values(program, rank(), backend_, arenas_);
+  initialise_parameters(program, rank(), backend_, arenas_);
   backend_.prepare(program);
   backend_.forget_replays();  // of other arenas
 }

@@ -92,7 +92,6 @@ bool started_as_rank() { return launch_of_process().has_value(); }
 
 GpuRank open_gpu_rank(const GpuRankOptions& options) {
   Launch launch = launch_of_process().value_or(Launch{});
-  if (launch.size > 1) cuda::load_kernels_at_start();
   const int present = static_cast<int>(cuda::describe_devices().value_or_throw().size());
   const int gpus = options.gpus;
   if (gpus > present) {
@@ -102,6 +101,7 @@ GpuRank open_gpu_rank(const GpuRankOptions& options) {
   GpuRank rank;
   const int device = launch.local_rank % launch.devices;
   cuda::DeviceOptions how = options.device;
+  how.rank = launch.rank;
   auto opened = cuda::open_device(device, how);
   if (!opened && options.events_will_do) {
     if (launch.rank == 0) base::say("note: ops are timed by events: {}\n", opened.error().message);

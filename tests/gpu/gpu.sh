@@ -322,7 +322,8 @@ gpu_switches() {
     job="--model $(gpu_model gpt2-124m) --sequence 1024 --micro-batch $batch --global-batch $((batch * 4)) --attention flash"
     job="$job --precision bf16 --steps 10"
     plain=""
-    for switch in "" "--cuda-graphs on" "--cuda-epilogues on" "--cuda-graphs on --cuda-epilogues on"; do
+    for switch in "" "--cuda-graphs on" "--cuda-epilogues on" "--cuda-graphs on --cuda-epilogues on" \
+      "--time-cuda-products build/gpu/products" "--cuda-products build/gpu/products"; do
       status=0
       gpu_train switched.json $job $switch || status=$?
       rate=$(field tokens_per_s build/gpu/switched.json | tail -n +4 | median)

@@ -101,7 +101,7 @@ struct FlashForward {
           }
         }
         if constexpr (kDrops) {
-          drop_rows<kTile>(s.dropout, head, line / s.heads, warp_row0 + 16 * m, key0, lane, p[m]);
+          drop_rows<kTile>(t, s.dropout, head, line / s.heads, warp_row0 + 16 * m, key0, p[m]);
         }
       }
       multiply_columns<D, kTile>(t, sum, p, stage + kTile * kPitch<D>);
@@ -248,6 +248,11 @@ struct FlashBackwardKeys {
       if constexpr (!kDrops) multiply_columns<D, kQueries>(t, dv, p, dy_tile);
       clear(ds);
       multiply_rows<D, kQueries>(t, ds, values, dy_tile);
+      [[maybe_unused]] float by[kQueries / 8][4];
+      if constexpr (kDrops) {
+        column_factors<kQueries>(t, s.dropout, kv_head * group + pass.member, line / s.kv_heads, first, row0 + warp_row,
+                                 by);
+      }
       TRIVIUM_UNROLL
       for (int n = 0; n < kQueries / 8; ++n) {
         TRIVIUM_UNROLL
@@ -255,10 +260,8 @@ struct FlashBackwardKeys {
           const int query = n * 8 + lane % 4 * 2 + i % 2;
           const float probability = p[0][n][i];
           if constexpr (kDrops) {
-            const std::int64_t key = row0 + warp_row + lane / 4 + i / 2 * 8, head = kv_head * group + pass.member;
-            const float by = score_factor(s.dropout, head, line / s.kv_heads, first + query, key);
-            ds[0][n][i] *= by;
-            p[0][n][i] *= by;
+            ds[0][n][i] *= by[n][i];
+            p[0][n][i] *= by[n][i];
           }
           ds[0][n][i] = probability * (ds[0][n][i] - row_dots[query]);
         }
@@ -337,7 +340,7 @@ struct FlashBackwardQueries {
       multiply_rows<D, kTile>(t, p, queries, stage);
       multiply_rows<D, kTile>(t, ds, dys, stage + kTile * kPitch<D>);
       if constexpr (kDrops) {
-        drop_rows<kTile>(s.dropout, head, line / s.heads, row0 + warp_row, at * kTile, lane, ds[0]);
+        drop_rows<kTile>(t, s.dropout, head, line / s.heads, row0 + warp_row, at * kTile, ds[0]);
       }
       if ((at + 1) * kTile > s.seen(row0 + warp_row)) {
         hide_keys<kTile>(s, row0 + warp_row, at * kTile, lane, p[0]);

@@ -172,20 +172,65 @@ TRIVIUM_DEVICE void hide_keys(const FlashShape& s, std::int64_t query, std::int6
   }
 }
 
-/// c (16, N) times what dropout leaves: rows are queries from position `query` on, columns keys from `key` on. The two
-/// neighbours that a thread holds of a row share a draw.
-template <int N>
-TRIVIUM_DEVICE void drop_rows(const Dropout& d, std::int64_t head, std::int64_t sample, std::int64_t query,
-                              std::int64_t key, int lane, float (&c)[N / 8][4]) {
+/// Which of a draw's four columns are kept, as bits.
+template <class Dropping>
+TRIVIUM_DEVICE std::uint32_t kept_bits(const Dropping& d, const PhiloxWords& words) {
+  std::uint32_t bits = 0;
+  TRIVIUM_UNROLL
+  for (int i = 0; i < 4; ++i) bits |= (words.of[i] < d.threshold ? 0U : 1U) << i;
+  return bits;
+}
+
+/// c (16, N) times what dropout leaves: rows are queries from position `query` on, columns keys from `key` on, a
+/// multiple of four. Two threads hold the four keys of a draw of two rows: each draws for one of them and shows the
+/// other.
+template <int N, class Thread, class Dropping>
+TRIVIUM_DEVICE void drop_rows(Thread& t, const Dropping& d, std::int64_t head, std::int64_t sample, std::int64_t query,
+                              std::int64_t key, float (&c)[N / 8][4]) {
+  static_assert(N / 8 * 4 <= 32);  // a word holds the bits of a thread's draws
+  const int lane = t.thread() % kWarp, own = lane % 2;
+  std::uint32_t mine = 0;
   TRIVIUM_UNROLL
   for (int n = 0; n < N / 8; ++n) {
-    const std::int64_t column = key + n * 8 + lane % 4 * 2;
+    const std::int64_t quad = (key + n * 8 + lane % 4 * 2) / 4;
+    mine |= kept_bits(d, dropout_words(d, head, sample, query + lane / 4 + own * 8, quad)) << (4 * n);
+  }
+  const std::uint32_t shown = t.shuffle_xor(mine, 1);
+  const std::uint32_t bits[2] = {(own == 0 ? mine : shown) >> (2 * own), (own == 0 ? shown : mine) >> (2 * own)};
+  const float scale = static_cast<float>(d.scale);
+  TRIVIUM_UNROLL
+  for (int n = 0; n < N / 8; ++n) {
     TRIVIUM_UNROLL
-    for (int half = 0; half < 2; ++half) {
-      const PhiloxWords words = dropout_words(d, head, sample, query + lane / 4 + half * 8, column / 4);
-      c[n][2 * half] *= kept_factor(d, words, column);
-      c[n][2 * half + 1] *= kept_factor(d, words, column + 1);
-    }
+    for (int i = 0; i < 4; ++i) c[n][i] *= (bits[i / 2] >> (4 * n + i % 2) & 1U) != 0 ? scale : 0.0F;
+  }
+}
+
+/// Likewise where rows are keys from `key` on and columns queries from `query` on: `by` (16, N) is what elements are
+/// multiplied by. Four threads hold the keys of the four draws for two queries and two quads of keys: each draws for
+/// one of these and shows the others.
+template <int N, class Thread, class Dropping>
+TRIVIUM_DEVICE void column_factors(Thread& t, const Dropping& d, std::int64_t head, std::int64_t sample,
+                                   std::int64_t query, std::int64_t key, float (&by)[N / 8][4]) {
+  static_assert(N / 8 * 4 <= 32);
+  const int lane = t.thread() % kWarp, own = lane / 4 % 4;
+  const std::int64_t quad = (key + lane / 16 * 4 + own / 2 * 8) / 4;
+  std::uint32_t shown[4] = {};  // by how the thread that drew differs from this one
+  TRIVIUM_UNROLL
+  for (int n = 0; n < N / 8; ++n) {
+    const std::int64_t position = query + n * 8 + lane % 4 * 2 + own % 2;
+    shown[0] |= kept_bits(d, dropout_words(d, head, sample, position, quad)) << (4 * n);
+  }
+  TRIVIUM_UNROLL
+  for (int other = 1; other < 4; ++other) shown[other] = t.shuffle_xor(shown[0], 4 * other);
+  const float scale = static_cast<float>(d.scale);
+  TRIVIUM_UNROLL
+  for (int i = 0; i < 4; ++i) {
+    // Written without an index into `shown`, which would move it to memory.
+    const std::uint32_t even = ((own ^ i) & 1) != 0 ? shown[1] : shown[0];
+    const std::uint32_t odd = ((own ^ i) & 1) != 0 ? shown[3] : shown[2];
+    const std::uint32_t bits = (((own ^ i) & 2) != 0 ? odd : even) >> own;
+    TRIVIUM_UNROLL
+    for (int n = 0; n < N / 8; ++n) by[n][i] = (bits >> (4 * n) & 1U) != 0 ? scale : 0.0F;
   }
 }
 

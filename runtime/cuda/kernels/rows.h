@@ -1,105 +1,10 @@
-// Kernels over rows of tokens: look-ups, residual sums, column sums.
+// Kernels over rows of tokens: positions, residual sums, column sums. Keep: KeepAll or DropTokens.
 #pragma once
 
 #include "runtime/cuda/kernels/dropping.h"
 #include "runtime/cuda/kernels/numbers.h"
 
 namespace trivium::runtime::cuda {
-
-/// y = row ids[r] - first of the table, or 0 where another rank holds it. A block a row. Keep here and below: KeepAll
-/// or DropTokens.
-template <class T, int W, class Keep>
-struct Embedding {
-  const std::int32_t* ids;
-  const T* table;
-  T* y;
-  std::int64_t n, first, rows;
-  Keep keep;
-  template <class Thread>
-  TRIVIUM_DEVICE void operator()(Thread& t) const {
-    const std::int64_t row = ids[t.block()] - first;
-    for (std::int64_t j = t.thread() * W; j < n; j += t.threads() * W) {
-      float value[W] = {};
-      if (row >= 0 && row < rows) {
-        load<W>(table + row * n + j, value);
-        keep(t.block(), j, value);
-      }
-      store<W>(y + t.block() * n + j, value);
-    }
-  }
-};
-
-/// dtable (row of the id) += sum of the rows of dy with that id, in token order. A block a token; the first token of an
-/// id does the work of all: it lists the others, then adds their rows, several under way at once.
-template <class T, int W, class Keep>
-struct EmbeddingBackward {
-  static constexpr int kThreads = 256, kListed = 1024, kAtOnce = 8;
-  const std::int32_t* ids;
-  const T* dy;
-  float* dtable;
-  std::int64_t tokens, n, first, rows;
-  Keep keep;
-  static int shared_bytes() { return (kListed + 1 + kThreads) * 4; }
-
-  template <class Thread>
-  TRIVIUM_DEVICE void add_listed(Thread& t, const std::int32_t* list, std::int64_t row) const {
-    const int count = list[kListed];
-    for (std::int64_t j = t.thread() * W; j < n; j += t.threads() * W) {
-      float sum[W] = {};
-      for (int i = 0; i < count; i += kAtOnce) {
-        float value[kAtOnce][W] = {};
-        TRIVIUM_UNROLL
-        for (int k = 0; k < kAtOnce; ++k) {
-          if (i + k < count) {
-            load<W>(dy + list[i + k] * n + j, value[k]);
-            keep(list[i + k], j, value[k]);
-          }
-        }
-        TRIVIUM_UNROLL
-        for (int k = 0; k < kAtOnce; ++k) {
-          for (int w = 0; w < W; ++w) sum[w] += value[k][w];
-        }
-      }
-      for (int w = 0; w < W; ++w) dtable[row * n + j + w] += sum[w];
-    }
-  }
-
-  template <class Thread>
-  TRIVIUM_DEVICE void operator()(Thread& t) const {
-    auto* list = reinterpret_cast<std::int32_t*>(t.shared());  // rows of dy, then how many
-    std::int32_t* marks = list + kListed + 1;                  // by thread: whether its token has the id
-    const std::int64_t mine = t.block();
-    const std::int32_t id = ids[mine];
-    const std::int64_t row = id - first;
-    if (row < 0 || row >= rows) return;
-    for (std::int64_t base = 0; base < mine; base += t.threads()) {
-      const std::int64_t i = base + t.thread();
-      if (t.any(i < mine && ids[i] == id)) return;
-    }
-    if (t.thread() == 0) list[kListed] = 0;
-    t.sync();
-    for (std::int64_t base = mine; base < tokens; base += t.threads()) {
-      const std::int64_t i = base + t.thread();
-      const bool has_id = i < tokens && ids[i] == id;
-      int listed = list[kListed];
-      if (!t.any(has_id)) continue;
-      if (listed + t.threads() > kListed) {
-        add_listed(t, list, row);
-        listed = 0;
-      }
-      marks[t.thread()] = has_id ? 1 : 0;
-      t.sync();
-      int before = 0;
-      if (has_id || t.thread() + 1 == t.threads()) {
-        for (int k = 0; k < t.thread(); ++k) before += marks[k];
-      }
-      if (has_id) list[listed + before] = static_cast<std::int32_t>(i);
-      if (t.thread() + 1 == t.threads()) list[kListed] = listed + before + (has_id ? 1 : 0);
-      t.sync();
-    }
-    add_listed(t, list, row);
-  }
-};
 
 /// y = x + the table's row of the token's position.
 template <class T, int W, class Keep>

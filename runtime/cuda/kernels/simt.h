@@ -5,6 +5,7 @@
 // `Thread` is what a kernel knows of its place and of its neighbours:
 //   thread(), threads()   within the block; a multiple of 32         block(), blocks()
 //   sync()                barrier of the block                       any(bool)  whether it holds for any of the block
+//   ballot(bool)          bits by thread of the warp: for which of them it holds
 //   shuffle_xor(v, mask)  the value of the warp's thread whose place differs by the mask
 //   shared()              the block's shared memory, 16-byte aligned
 //   matrix(row, r)        four 8x8 matrices of 16-bit elements from shared memory (PTX ldmatrix.x4): the threads of the
@@ -16,6 +17,7 @@
 //   multiply(c, a, b, T)  c (16x8) += a (16x16) b (16x8) of type T, bf16 or fp16 (PTX mma.m16n8k16)
 #pragma once
 
+#include <bit>
 #include <cstdint>
 
 #if defined(__CUDACC__)
@@ -30,11 +32,25 @@ namespace trivium::runtime::cuda {
 
 constexpr int kWarp = 32;
 
-/// v of all threads of the block joined by `op`, the same for all of them. `room`: of a value for each warp. Every
-/// thread has read the result when the room may be written again: callers that use it twice sync in between.
+TRIVIUM_DEVICE int count_bits(std::uint32_t bits) {
+#if defined(__CUDA_ARCH__)
+  return __popc(bits);
+#else
+  return std::popcount(bits);
+#endif
+}
+
+/// v of all threads of the warp joined by `op`, the same for all of them.
 template <class V, class Thread, class Join>
-TRIVIUM_DEVICE V over_block(Thread& t, V v, V* room, Join join) {
+TRIVIUM_DEVICE V over_warp(Thread& t, V v, Join join) {
   for (int mask = kWarp / 2; mask > 0; mask /= 2) v = join(v, t.shuffle_xor(v, mask));
+  return v;
+}
+
+/// v of all warps of the block, each of which has one, joined by `op`. `room`: of a value for each warp. Every thread
+/// has read the result when the room may be written again: callers that use it twice sync in between.
+template <class V, class Thread, class Join>
+TRIVIUM_DEVICE V over_warps(Thread& t, V v, V* room, Join join) {
   if (t.threads() == kWarp) return v;
   if (t.thread() % kWarp == 0) room[t.thread() / kWarp] = v;
   t.sync();
@@ -42,6 +58,12 @@ TRIVIUM_DEVICE V over_block(Thread& t, V v, V* room, Join join) {
   for (int warp = 1; warp < t.threads() / kWarp; ++warp) v = join(v, room[warp]);
   t.sync();
   return v;
+}
+
+/// Likewise of all threads of the block.
+template <class V, class Thread, class Join>
+TRIVIUM_DEVICE V over_block(Thread& t, V v, V* room, Join join) {
+  return over_warps(t, over_warp(t, v, join), room, join);
 }
 
 struct Sum {
@@ -60,11 +82,12 @@ struct Largest {
   }
 };
 
+constexpr std::int64_t kMostRowThreads = 256;
+
 /// Threads for rows of `items`, each thread taking several of them if there are many.
 inline int row_threads(std::int64_t items) {
-  constexpr std::int64_t kMost = 256;
   const std::int64_t even = (items + kWarp - 1) / kWarp * kWarp;
-  return static_cast<int>(even < kWarp ? kWarp : even > kMost ? kMost : even);
+  return static_cast<int>(even < kWarp ? kWarp : even > kMostRowThreads ? kMostRowThreads : even);
 }
 
 }  // namespace trivium::runtime::cuda

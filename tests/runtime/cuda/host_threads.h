@@ -8,6 +8,7 @@
 #include <functional>
 #include <memory>
 #include <stdexcept>
+#include <utility>
 #include <vector>
 
 #include "runtime/cuda/gemm.h"
@@ -115,6 +116,15 @@ class HostThread {
     return v;
   }
 
+  std::uint32_t ballot(bool mine) {
+    host_.exchange(thread_).bits[lane()][0] = mine ? 1 : 0;
+    host_.wait_for_warp(thread_);
+    std::uint32_t all = 0;
+    for (int i = 0; i < kWarp; ++i) all |= static_cast<std::uint32_t>(host_.exchange(thread_).bits[i][0] & 1U) << i;
+    host_.wait_for_warp(thread_);
+    return all;
+  }
+
   // At once, or as late as may be: nobody may count on either.
   void copy_ahead(void* to, const void* from, bool valid) { copy_bytes_ahead(to, from, valid, 16); }
   void copy_word_ahead(void* to, const void* from, bool valid) { copy_bytes_ahead(to, from, valid, 4); }
@@ -174,6 +184,7 @@ class HostLauncher {
  public:
   template <class Kernel>
   void run(const Kernel& kernel, std::int64_t blocks, int threads, int shared_bytes = 0) {
+    launches.emplace_back(blocks, threads);
     if (threads % kWarp != 0) throw std::logic_error("a block of broken warps");
     HostBlock& block = HostBlock::of(threads);
     for (const int b : in_turns(static_cast<int>(blocks), turns, 0)) {
@@ -195,6 +206,7 @@ class HostLauncher {
   bool has_tiles() const { return true; }
   bool fuses = true;  ///< whether its products do epilogues
   Turns turns = Turns::kAscending;
+  std::vector<std::pair<std::int64_t, int>> launches;  ///< blocks and threads of what has run
   std::byte* scratch(std::int64_t bytes) {
     scratch_.resize(static_cast<std::size_t>(bytes));
     return scratch_.data();

@@ -8,19 +8,26 @@ using program::DType;
 using program::OpKind;
 
 // Two samples of 12 tokens, five experts of which a token asks `top_k`; an expert accepts 4 of a sample, so some are
-// turned away. With `context` 2 the rank is the second of a ring and has half of the tokens, and of an expert's rows
-// for a sample 2, so that some tokens' rows lie with the other rank; with `tensor` 2 it is the first of two that share
-// rows.
+// turned away. The larger has two samples of 80, 40 experts and room for 8: more than a warp in each direction. With
+// `context` 2 the rank is the second of a ring and has half of the tokens, and of an expert's rows for a sample 2, so
+// that some tokens' rows lie with the other rank; with `tensor` 2 it is the first of two that share rows.
 struct Mixture {
-  static constexpr std::int64_t kTokens = 24, kExperts = 5;
   std::int64_t top_k;
   int context = 1, tensor = 1;
-  std::int64_t own() const { return kTokens / context; }
-  std::int64_t rows() const { return kExperts * 2 * 4 / context / tensor; }
+  std::int64_t capacity = 4;
+  std::int32_t tokens = 24, experts = 5;
+  Mixture& enlarge() {
+    tokens = 160, experts = 40, capacity = 8;
+    return *this;
+  }
+  std::int64_t own() const { return tokens / context; }
+  std::int64_t rows() const { return experts * 2 * capacity / context / tensor; }
   EmulatedCall call(OpKind kind, std::int64_t n) const {
     const bool lists = kind == OpKind::kRoute || kind == OpKind::kSpill;
-    EmulatedCall call(kind, lists ? kTokens : own(), n, top_k);
-    call.op.sequence = 12, call.op.experts = kExperts, call.op.elements = kind == OpKind::kRoute ? 4 : rows();
+    EmulatedCall call(kind, lists ? tokens : own(), n, top_k);
+    call.op.sequence = tokens / 2;
+    call.op.experts = experts;
+    call.op.elements = kind == OpKind::kRoute ? capacity : rows();
     call.a.context_ranks = context, call.a.context_rank = context - 1;
     call.a.tensor_ranks = tensor;
     call.routing.normalised = top_k > 1, call.routing.balance_loss = 0.25;
@@ -28,10 +35,10 @@ struct Mixture {
     return call;
   }
   EmulatedCall route() const {
-    EmulatedCall route = call(OpKind::kRoute, kExperts);
-    route.with_in(0, Form::kWide, uniform(kTokens * kExperts, 1));
-    route.with_out(0, Form::kWide, uniform(kTokens * kExperts, 2));
-    route.with_out(1, Form::kInts, std::vector<double>(static_cast<std::size_t>(2 * kTokens * top_k), 7));
+    EmulatedCall route = call(OpKind::kRoute, experts);
+    route.with_in(0, Form::kWide, uniform(tokens * experts, 1));
+    route.with_out(0, Form::kWide, uniform(tokens * experts, 2));
+    route.with_out(1, Form::kInts, std::vector<double>(static_cast<std::size_t>(2 * tokens * top_k), 7));
     return route.with_out(2, Form::kPair, {0.125});
   }
   EmulatedCall spill(const std::vector<double>& slots) const {
@@ -51,43 +58,48 @@ struct Mixture {
   }
 };
 
-TEST(MixtureEmulation, RoutesAndSendsRowsBothWays) {
+void route_and_send(const Mixture& mixture) {
   constexpr std::int64_t kHidden = 6;
+  const std::int64_t top_k = mixture.top_k;
+  const EmulatedCall route = mixture.route();
+  expect_equal_to_emulation(route, DType::kFp32, 3e-6);
+  auto routed = route.on_cpu(DType::kFp32);
+  if (mixture.context > 1) {
+    const EmulatedCall spill = mixture.spill(routed[1]);
+    expect_equal_to_emulation(spill, DType::kFp32, 0);
+    const auto spilled = spill.on_cpu(DType::kFp32);
+    EXPECT_GT(spilled[1][0] + spilled[1][2], 0);  // rows to or from the other rank
+    routed[1] = spilled[0];
+  }
+  EmulatedCall back = mixture.call(OpKind::kRouteBackward, mixture.experts);
+  back.packs_rows = true;
+  back.with_in(0, Form::kWide, routed[0]).with_in(1, Form::kInts, routed[1]);
+  back.with_in(2, Form::kWide, uniform(mixture.own() * top_k, 3));
+  expect_equal_to_emulation(back.with_out(0, Form::kWide, uniform(mixture.own() * mixture.experts, 4)));
+
+  EmulatedCall dispatch = mixture.call(OpKind::kDispatch, kHidden);
+  dispatch.with_in(0, Form::kTyped, uniform(mixture.own() * kHidden, 5)).with_in(1, Form::kInts, routed[1]);
+  expect_equal_to_emulation(mixture.with_rows_out(dispatch, 0, 1, kHidden));
+  EmulatedCall gather = mixture.call(OpKind::kDispatchBackward, kHidden);
+  mixture.with_rows_in(gather, 0, 2, kHidden).with_in(1, Form::kInts, routed[1]);
+  expect_equal_to_emulation(gather.with_out(0, Form::kTyped, uniform(mixture.own() * kHidden, 6)));
+  EmulatedCall combine = mixture.call(OpKind::kCombine, kHidden);
+  mixture.with_rows_in(combine, 0, 3, kHidden).with_in(1, Form::kWide, routed[0]);
+  combine.with_in(2, Form::kInts, routed[1]);
+  expect_equal_to_emulation(combine.with_out(0, Form::kTyped, uniform(mixture.own() * kHidden, 6)));
+  EmulatedCall spread = mixture.call(OpKind::kCombineBackward, kHidden);
+  spread.with_in(0, Form::kTyped, uniform(mixture.own() * kHidden, 7));
+  mixture.with_rows_in(spread, 1, 4, kHidden).with_in(2, Form::kWide, routed[0]);
+  mixture.with_rows_out(spread, 0, 2, kHidden).with_in(3, Form::kInts, routed[1]);
+  expect_equal_to_emulation(spread.with_out(1, Form::kWide, uniform(mixture.own() * top_k, 9)));
+}
+
+TEST(MixtureEmulation, RoutesAndSendsRowsBothWays) {
   for (const auto& [top_k, context, tensor] :
        {std::tuple{1, 1, 1}, {2, 1, 1}, {1, 2, 1}, {2, 2, 1}, {2, 1, 2}, {2, 2, 2}}) {
-    const Mixture mixture{top_k, context, tensor};
-    const EmulatedCall route = mixture.route();
-    expect_equal_to_emulation(route, DType::kFp32, 3e-6);
-    auto routed = route.on_cpu(DType::kFp32);
-    if (context > 1) {
-      const EmulatedCall spill = mixture.spill(routed[1]);
-      expect_equal_to_emulation(spill, DType::kFp32, 0);
-      const auto spilled = spill.on_cpu(DType::kFp32);
-      EXPECT_GT(spilled[1][0] + spilled[1][2], 0);  // rows to or from the other rank
-      routed[1] = spilled[0];
-    }
-    EmulatedCall back = mixture.call(OpKind::kRouteBackward, Mixture::kExperts);
-    back.packs_rows = true;
-    back.with_in(0, Form::kWide, routed[0]).with_in(1, Form::kInts, routed[1]);
-    back.with_in(2, Form::kWide, uniform(mixture.own() * top_k, 3));
-    expect_equal_to_emulation(back.with_out(0, Form::kWide, uniform(mixture.own() * Mixture::kExperts, 4)));
-
-    EmulatedCall dispatch = mixture.call(OpKind::kDispatch, kHidden);
-    dispatch.with_in(0, Form::kTyped, uniform(mixture.own() * kHidden, 5)).with_in(1, Form::kInts, routed[1]);
-    expect_equal_to_emulation(mixture.with_rows_out(dispatch, 0, 1, kHidden));
-    EmulatedCall gather = mixture.call(OpKind::kDispatchBackward, kHidden);
-    mixture.with_rows_in(gather, 0, 2, kHidden).with_in(1, Form::kInts, routed[1]);
-    expect_equal_to_emulation(gather.with_out(0, Form::kTyped, uniform(mixture.own() * kHidden, 6)));
-    EmulatedCall combine = mixture.call(OpKind::kCombine, kHidden);
-    mixture.with_rows_in(combine, 0, 3, kHidden).with_in(1, Form::kWide, routed[0]);
-    combine.with_in(2, Form::kInts, routed[1]);
-    expect_equal_to_emulation(combine.with_out(0, Form::kTyped, uniform(mixture.own() * kHidden, 6)));
-    EmulatedCall spread = mixture.call(OpKind::kCombineBackward, kHidden);
-    spread.with_in(0, Form::kTyped, uniform(mixture.own() * kHidden, 7));
-    mixture.with_rows_in(spread, 1, 4, kHidden).with_in(2, Form::kWide, routed[0]);
-    mixture.with_rows_out(spread, 0, 2, kHidden).with_in(3, Form::kInts, routed[1]);
-    expect_equal_to_emulation(spread.with_out(1, Form::kWide, uniform(mixture.own() * top_k, 9)));
+    route_and_send({top_k, context, tensor});
   }
+  for (const auto& [top_k, context] : {std::pair{1, 1}, {3, 2}}) route_and_send(Mixture{top_k, context}.enlarge());
 }
 
 // Three rows of seven came from two ranks; the rest of either side stays as it was.

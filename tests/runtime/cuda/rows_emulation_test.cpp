@@ -1,5 +1,6 @@
 // Kernels over rows against the CPU backend.
 #include <array>
+#include <utility>
 
 #include "tests/runtime/cuda/emulated_call.h"
 
@@ -23,11 +24,20 @@ TEST(EmbeddingEmulation, LooksUpAndAddsBack) {
   }
 }
 
-// One id for 2,500 tokens: more than the list of a block holds.
-TEST(EmbeddingEmulation, AddsMoreRowsThanItCanList) {
-  EmulatedCall back(OpKind::kEmbeddingBackward, 2500, 3, 4);
-  back.with_in(0, Form::kInts, std::vector<double>(2500, 2)).with_in(1, Form::kTyped, uniform(7500, 5));
-  expect_equal_to_emulation(back.with_out(0, Form::kWide, uniform(12, 6)), 3e-6);
+// Of 1,300 tokens, which are ordered in tiles of 512 and summed in chunks of 64: one id; three, whose borders lie at
+// the ends of chunks, within them and beside each other; one for every other token, and ids that come once between.
+TEST(EmbeddingEmulation, AddsTheRowsOfIdsThatComeOftenOrOnce) {
+  constexpr std::int64_t kTokens = 1300, kColumns = 3, kRows = 700;
+  const auto add = [](const auto& id_of) {
+    std::vector<double> ids;
+    for (int i = 0; i < kTokens; ++i) ids.push_back(id_of(i));
+    EmulatedCall back(OpKind::kEmbeddingBackward, kTokens, kColumns, kRows);
+    back.with_in(0, Form::kInts, ids).with_in(1, Form::kTyped, uniform(kTokens * kColumns, 5));
+    expect_equal_to_emulation(back.with_out(0, Form::kWide, uniform(kRows * kColumns, 6)), 3e-6);
+  };
+  add([](int) { return 2.0; });
+  add([](int i) { return i < 128 ? 699.0 : i < 129 ? 1.0 : i < 200 ? 2.0 : 0.0; });
+  add([](int i) { return i % 2 == 0 ? 300.0 : i / 2; });
 }
 
 // Three samples of 16 positions, whole, as the second of two tensor ranks, and as each rank of a context group.
@@ -136,22 +146,24 @@ TEST(HeadNormEmulation, NormalisesQueriesAndKeysAndLeavesValues) {
   }
 }
 
-// Rows of 300 are more packs than a block has threads at once where a pack is one element.
+// Rows of 301 are more packs than a block has threads at once where a pack is one element. 20 rows are those of three
+// blocks of the backward, whose threads then have one, two, five of up to eight, and more packs than that.
 TEST(NormEmulation, NormalisesWithAndWithoutMean) {
-  for (const std::int64_t n : {64, 301}) {
+  for (const auto& [m, n] : {std::pair<std::int64_t, std::int64_t>{5, 64}, {20, 301}, {20, 4100}, {3, 8200}}) {
     for (const bool has_bias : {true, false}) {
-      EmulatedCall call(OpKind::kNorm, 5, n, 0);
-      call.with_in(0, Form::kTyped, uniform(5 * n, 1)).with_in(1, Form::kTyped, uniform(n, 2));
+      EmulatedCall call(OpKind::kNorm, m, n, 0);
+      call.with_in(0, Form::kTyped, uniform(m * n, 1)).with_in(1, Form::kTyped, uniform(n, 2));
       if (has_bias) call.with_in(2, Form::kTyped, uniform(n, 3));
       expect_equal_to_emulation(
-          call.with_out(0, Form::kTyped, uniform(5 * n, 4)).with_out(1, Form::kWide, uniform(10, 5)));
+          call.with_out(0, Form::kTyped, uniform(m * n, 4)).with_out(1, Form::kWide, uniform(2 * m, 5)));
       const auto stats = call.on_cpu(program::DType::kFp32)[1];
       for (const bool has_skip : {true, false}) {
-        EmulatedCall back(OpKind::kNormBackward, 5, n, 0);
-        back.with_in(0, Form::kTyped, uniform(5 * n, 1)).with_in(1, Form::kTyped, uniform(n, 2));
-        back.with_in(2, Form::kWide, stats).with_in(3, Form::kTyped, uniform(5 * n, 6));
-        if (has_skip) back.with_in(4, Form::kTyped, uniform(5 * n, 7));
-        back.with_out(0, Form::kTyped, uniform(5 * n, 8)).with_out(1, Form::kWide, uniform(n, 9));
+        EmulatedCall back(OpKind::kNormBackward, m, n, 0);
+        back.in_place = !has_skip;
+        back.with_in(0, Form::kTyped, uniform(m * n, 1)).with_in(1, Form::kTyped, uniform(n, 2));
+        back.with_in(2, Form::kWide, stats).with_in(3, Form::kTyped, uniform(m * n, 6));
+        if (has_skip) back.with_in(4, Form::kTyped, uniform(m * n, 7));
+        back.with_out(0, Form::kTyped, uniform(m * n, 8)).with_out(1, Form::kWide, uniform(n, 9));
         if (has_bias) back.with_out(2, Form::kWide, uniform(n, 10));
         expect_equal_to_emulation(back);
       }

@@ -51,6 +51,7 @@ void AsynchronousBackend::issue(Lane lane, std::function<void()> work) {
 
 void AsynchronousBackend::upload(Lane lane, std::byte* to, const void* from, std::int64_t bytes) {
   const auto* begin = static_cast<const std::byte*>(from);
+  uploaded_ += bytes;
   issue(lane, [to, copy = std::vector<std::byte>(begin, begin + bytes)] {
     if (!copy.empty()) std::memcpy(to, copy.data(), copy.size());
   });

@@ -44,7 +44,8 @@ class AsynchronousBackend final : public Backend {
   program::Lane entered() const { return entered_; }
   void issue(program::Lane lane, std::function<void()> work);
   int stamps() const { return stamps_; }
-  int replayed() const { return replayed_; }  ///< pieces of work that were launched as recorded
+  std::int64_t uploaded() const { return uploaded_; }  ///< bytes
+  int replayed() const { return replayed_; }           ///< pieces of work that were launched as recorded
 
  private:
   using Work = std::function<void()>;
@@ -72,6 +73,7 @@ class AsynchronousBackend final : public Backend {
   std::condition_variable_any changed_;
   std::array<Queue, program::kLanes> queues_;
   std::int32_t stamps_ = 0;
+  std::int64_t uploaded_ = 0;
   std::vector<std::int64_t> marked_, asked_;  // by number: how often it was reached, and issued
   program::Lane entered_ = program::Lane::kCompute;
   std::exception_ptr failure_;

@@ -4,6 +4,7 @@
 
 #include <array>
 #include <atomic>
+#include <cstring>
 #include <mutex>
 #include <thread>
 
@@ -251,6 +252,35 @@ TEST(Stamps, AreSharedByNeighbours) {
   EXPECT_EQ(static_cast<std::size_t>(backend.stamps()), events.size() + segments);
   executor.step({.step = 1, .learning_rate = 1e-3, .loss_weight = 1e-3}, nullptr);
   EXPECT_EQ(static_cast<std::size_t>(backend.stamps()), events.size() + segments) << "none where nobody asks for times";
+}
+
+// Beside memory that the host cannot write nothing is made but what is drawn: parameters of 16 bits and their copies,
+// not the moments, which are zero already. The values are those that a core writes in place.
+TEST(FirstValues, BringParametersAndTheirCopiesAlone) {
+  program::Job job = toy_job({}, 2);
+  job.plan.precision = program::DType::kBf16;
+  const program::Program program = ordered_program(job);
+  const auto corpus = toy_corpus(4000, 61);
+  AsynchronousBackend device;
+  cpu::CpuBackend cores;
+  std::vector<std::unique_ptr<Communicator>> ends;
+  for (int lane = 0; lane < program::kLanes + 1; ++lane)
+    ends.push_back(std::move(inproc::make_communicators(1).front()));
+  AsynchronousCommunicator communicator(device, std::move(ends));
+  const auto alone = inproc::make_communicators(1);
+  const RankExecutor beside(program, communicator, *corpus, device), in_place(program, *alone.front(), *corpus, cores);
+  std::int64_t elements = 0;
+  for (const program::Chunk& chunk : program.roles.front().chunks) {
+    for (const program::Parameter& p : program.kinds[static_cast<std::size_t>(chunk.kind)].parameters)
+      elements += p.local_rows * p.local_columns;
+  }
+  EXPECT_EQ(device.uploaded(), elements * (2 + 4));
+  const std::array spaces{program::Space::kParameter, program::Space::kOptimizer};
+  const Arenas got = beside.arenas_on_host(spaces), wanted = in_place.arenas_on_host(spaces);
+  for (const program::Space space : spaces) {
+    const auto bytes = static_cast<std::size_t>(program.roles.front().bytes[static_cast<std::size_t>(space)]);
+    EXPECT_EQ(std::memcmp(got.space(space), wanted.space(space), bytes), 0) << static_cast<int>(space);
+  }
 }
 
 }  // namespace

@@ -4,10 +4,15 @@
 #include <fmt/format.h>
 
 #include <array>
+#include <chrono>
 #include <cmath>
+#include <cstdlib>
 #include <cstring>
 #include <numbers>
 #include <optional>
+#include <sstream>
+#include <string>
+#include <vector>
 
 #include "runtime/cuda/kernels/numbers.h"
 #include "tests/runtime/fake_gpu/machine.h"
@@ -49,12 +54,30 @@ struct Preference {
   std::array<std::uint32_t, 4> alignment{256, 256, 256, 256};  // A, B, C, D
 };
 
-/// What a choice of an algorithm was made for; a product that differs must not use it.
-struct Choice {
+struct Product {
   Description description;
   std::array<Layout, 4> layouts;
-  Preference wish;
 };
+
+/// What an algorithm is, as it may be kept in a file: its number, what it was chosen for, what it was promised.
+struct Algorithm {
+  std::uint64_t number = 0, product = 0, alignments = 0, workspace = 0;
+
+  std::uint32_t alignment(std::size_t operand) const { return alignments >> (16 * operand) & 0xffffU; }
+};
+
+/// Seconds of each algorithm that every product has, the one that is named first being the first: FAKE_GPU_PRODUCTS,
+/// numbers between commas. By default there is one, which takes none.
+const std::vector<double>& algorithm_seconds() {
+  static const std::vector<double> all = [] {
+    const char* given = std::getenv("FAKE_GPU_PRODUCTS");
+    std::vector<double> seconds;
+    std::istringstream words(given == nullptr ? "0" : given);
+    for (std::string word; std::getline(words, word, ',');) seconds.push_back(std::stod(word));
+    return seconds;
+  }();
+  return all;
+}
 
 template <class Opaque>
 struct ValueOf;
@@ -125,7 +148,7 @@ struct Sizes {
 };
 
 /// Sizes of D = op(A) op(B); nothing where the layouts do not fit each other or no algorithm takes them.
-std::optional<Sizes> sizes_of(const Choice& c) {
+std::optional<Sizes> sizes_of(const Product& c) {
   const auto& [a, b, in, out] = c.layouts;
   const bool ta = c.description.transpose_a == CUBLAS_OP_T, tb = c.description.transpose_b == CUBLAS_OP_T;
   const auto whole = [](std::uint64_t n) { return static_cast<std::int64_t>(n); };
@@ -180,7 +203,8 @@ struct Operands {
   void* d = nullptr;
 };
 
-void compute(const Choice& choice, const Sizes& s, const Operands& o) {
+/// Algorithms but the first add up from behind, so that other bits show which one it was.
+void compute(const Product& choice, const Sizes& s, const Operands& o, bool from_behind) {
   const auto& [a, b, c, d] = choice.layouts;
   const Description& how = choice.description;
   const bool ta = how.transpose_a == CUBLAS_OP_T, tb = how.transpose_b == CUBLAS_OP_T;
@@ -188,7 +212,8 @@ void compute(const Choice& choice, const Sizes& s, const Operands& o) {
     for (std::int64_t j = 0; j < s.n; ++j) {
       for (std::int64_t i = 0; i < s.m; ++i) {
         float sum = 0;
-        for (std::int64_t k = 0; k < s.k; ++k) {
+        for (std::int64_t step = 0; step < s.k; ++step) {
+          const std::int64_t k = from_behind ? s.k - 1 - step : step;
           sum += read(o.a, batch * a.stride + (ta ? i * a.ld + k : k * a.ld + i), a.type) *
                  read(o.b, batch * b.stride + (tb ? k * b.ld + j : j * b.ld + k), b.type);
         }
@@ -208,9 +233,29 @@ void compute(const Choice& choice, const Sizes& s, const Operands& o) {
   }
 }
 
-bool same(const Layout& a, const Layout& b) {
-  return a.type == b.type && a.rows == b.rows && a.columns == b.columns && a.ld == b.ld && a.stride == b.stride &&
-         a.batch == b.batch;
+/// A number of all that an algorithm was chosen for.
+std::uint64_t number_of(const Product& p) {
+  std::uint64_t hash = 14695981039346656037ULL;  // FNV-1a
+  const auto add = [&](auto value) {
+    for (int shift = 0; shift < 64; shift += 8)
+      hash = (hash ^ (static_cast<std::uint64_t>(value) >> shift & 0xffU)) * 1099511628211ULL;
+  };
+  add(p.description.compute), add(p.description.epilogue);
+  add(p.description.transpose_a), add(p.description.transpose_b);
+  for (const Layout& l : p.layouts) add(l.type), add(l.rows), add(l.columns), add(l.ld), add(l.stride), add(l.batch);
+  return hash;
+}
+
+cublasLtMatmulAlgo_t kept(const Algorithm& a) {
+  cublasLtMatmulAlgo_t kept{};
+  std::memcpy(kept.data, &a, sizeof a);
+  return kept;
+}
+
+Algorithm algorithm_of(const cublasLtMatmulAlgo_t& kept) {
+  Algorithm a;
+  std::memcpy(&a, kept.data, sizeof a);
+  return a;
 }
 
 }  // namespace
@@ -306,17 +351,32 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDe
                                               cublasLtMatmulPreference_t wish, int asked,
                                               cublasLtMatmulHeuristicResult_t* results, int* found) {
   const std::lock_guard lock(Machine::get().mutex);
-  // Choices are few, and are kept for the process's time.
-  auto choice =
-      std::make_unique<Choice>(Choice{behind(description), {behind(a), behind(b), behind(c), behind(d)}, behind(wish)});
+  const Product product{behind(description), {behind(a), behind(b), behind(c), behind(d)}};
   *found = 0;
   if (asked < 1) return CUBLAS_STATUS_INVALID_VALUE;
-  if (!sizes_of(*choice)) return CUBLAS_STATUS_NOT_SUPPORTED;
-  *results = {};
-  results->state = CUBLAS_STATUS_SUCCESS;
-  results->workspaceSize = choice->wish.workspace;
-  results->algo.data[0] = reinterpret_cast<std::uint64_t>(choice.release());
-  *found = 1;
+  if (!sizes_of(product)) return CUBLAS_STATUS_NOT_SUPPORTED;
+  Algorithm algorithm{.product = number_of(product), .workspace = behind(wish).workspace};
+  for (std::size_t i = 0; i < 4; ++i) algorithm.alignments |= std::uint64_t{behind(wish).alignment[i]} << (16 * i);
+  for (; *found < asked && algorithm.number < algorithm_seconds().size(); ++*found, ++algorithm.number) {
+    results[*found] = {};
+    results[*found].state = CUBLAS_STATUS_SUCCESS;
+    results[*found].workspaceSize = algorithm.workspace;
+    results[*found].algo = kept(algorithm);
+  }
+  return CUBLAS_STATUS_SUCCESS;
+}
+
+std::size_t cublasLtGetVersion() { return CUBLAS_VERSION; }
+
+cublasStatus_t cublasLtMatmulAlgoCheck(cublasLtHandle_t, cublasLtMatmulDesc_t description, cublasLtMatrixLayout_t a,
+                                       cublasLtMatrixLayout_t b, cublasLtMatrixLayout_t c, cublasLtMatrixLayout_t d,
+                                       const cublasLtMatmulAlgo_t* algorithm, cublasLtMatmulHeuristicResult_t* result) {
+  const std::lock_guard lock(Machine::get().mutex);
+  const Product product{behind(description), {behind(a), behind(b), behind(c), behind(d)}};
+  const Algorithm known = algorithm_of(*algorithm);
+  if (!sizes_of(product) || known.product != number_of(product)) return CUBLAS_STATUS_NOT_SUPPORTED;
+  *result = {};
+  result->workspaceSize = known.workspace;
   return CUBLAS_STATUS_SUCCESS;
 }
 
@@ -327,19 +387,16 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t description
                               std::size_t workspace_bytes, cudaStream_t stream) {
   Machine& machine = Machine::get();
   const std::lock_guard lock(machine.mutex);
-  const auto& chosen = *reinterpret_cast<const Choice*>(algorithm->data[0]);
-  Choice now{
-      behind(description), {behind(layout_a), behind(layout_b), behind(layout_c), behind(layout_d)}, chosen.wish};
-  for (std::size_t i = 0; i < now.layouts.size(); ++i) {
-    if (!same(now.layouts[i], chosen.layouts[i])) refuse("an algorithm that was chosen for another product");
-  }
-  if (now.description.epilogue != chosen.description.epilogue) refuse("an algorithm chosen for another epilogue");
+  const Algorithm chosen = algorithm_of(*algorithm);
+  const Product now{behind(description), {behind(layout_a), behind(layout_b), behind(layout_c), behind(layout_d)}};
+  if (chosen.product != number_of(now)) refuse("an algorithm that was chosen for another product");
+  if (chosen.number >= algorithm_seconds().size()) refuse("an algorithm that it does not have");
   const auto sizes = sizes_of(now);
   if (!sizes) return CUBLAS_STATUS_NOT_SUPPORTED;
   const std::array<const void*, 4> operands{a, b, c, d};
   constexpr std::array kNames{"A", "B", "C", "D"};
   for (std::size_t i = 0; i < operands.size(); ++i) {
-    check_extent(kNames[i], operands[i], now.layouts[i], chosen.wish.alignment[i]);
+    check_extent(kNames[i], operands[i], now.layouts[i], chosen.alignment(i));
   }
   const std::size_t element = size_of(now.layouts[3].type);
   const auto rows = static_cast<std::size_t>(sizes->m), columns = static_cast<std::size_t>(sizes->n);
@@ -349,13 +406,15 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t description
       !machine.on_device(now.description.aux,
                          ((columns - 1) * static_cast<std::size_t>(now.description.aux_ld) + rows) * element))
     refuse("an auxiliary matrix that is not within device memory");
-  if (workspace_bytes < chosen.wish.workspace || !machine.on_device(workspace, workspace_bytes))
+  if (workspace_bytes < chosen.workspace || !machine.on_device(workspace, workspace_bytes))
     refuse("a workspace that is smaller than the algorithm's");
   const Operands o{*static_cast<const float*>(alpha), *static_cast<const float*>(beta), a, b, c, d};
-  machine.issue(stream, [now, sizes = *sizes, o, workspace] {
+  const std::chrono::duration<double> takes(algorithm_seconds()[chosen.number]);
+  machine.issue(stream, [now, sizes = *sizes, o, workspace, takes, from_behind = chosen.number > 0] {
     constexpr std::size_t kUsed = std::size_t{1} << 12;
     std::memset(workspace, 0xff, kUsed);  // whoever keeps anything there loses it
-    if (Machine::get().computes()) compute(now, sizes, o);
+    if (Machine::get().computes()) compute(now, sizes, o, from_behind);
+    Machine::get().takes(std::chrono::duration_cast<trivium::fake_gpu::Clock::duration>(takes));
     return true;
   });
   return CUBLAS_STATUS_SUCCESS;

@@ -10,7 +10,6 @@
 
 namespace {
 
-using trivium::fake_gpu::Clock;
 using trivium::fake_gpu::current_device;
 using trivium::fake_gpu::Machine;
 using trivium::fake_gpu::Recording;
@@ -140,6 +139,13 @@ cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int) {
   return *value = 9, cudaSuccess;
 }
 
+cudaError_t cudaFuncGetAttributes(cudaFuncAttributes* attributes, const void* kernel) {
+  const std::lock_guard lock(machine().mutex);
+  *attributes = {};
+  machine().load(kernel);
+  return cudaSuccess;
+}
+
 cudaError_t cudaDeviceGetStreamPriorityRange(int* lowest, int* highest) {
   return *lowest = 0, *highest = -5, cudaSuccess;
 }
@@ -245,7 +251,7 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
   if (stream->records) machine().refuse("an event of a graph that is used outside of it");
   event->latest = std::make_shared<Recording>();
   machine().issue(stream, [recording = event->latest] {
-    *recording = {true, Clock::now()};
+    *recording = {true, machine().now()};
     return true;
   });
   return cudaSuccess;

@@ -102,6 +102,11 @@ void Machine::await(const std::function<bool()>& done) {
   }
 }
 
+void Machine::load(const void* kernel) {
+  const int device = current_device();
+  if (loaded_.emplace(device, kernel).second) await([&] { return idle(device); });
+}
+
 bool Machine::idle(int device) const {
   return std::all_of(streams.begin(), streams.end(),
                      [&](cudaStream_t s) { return s->device != device || s->work.empty(); });

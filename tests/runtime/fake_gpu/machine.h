@@ -16,6 +16,7 @@
 #include <set>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 namespace trivium::fake_gpu {
@@ -55,6 +56,12 @@ class Machine {
   bool progress();
   /// Waits until `done`; lets others at the machine in between.
   void await(const std::function<bool()>& done);
+  /// Loads a kernel to the thread's device where it is not there yet, and waits until nothing is under way there: CUDA
+  /// may.
+  void load(const void* kernel);
+  /// The time that events note: the host's, and what work was said to take beside it.
+  Clock::time_point now() const { return Clock::now() + taken_time_; }
+  void takes(Clock::duration more) { taken_time_ += more; }
   /// Whether nothing is under way on the device.
   bool idle(int device) const;
 
@@ -90,6 +97,8 @@ class Machine {
   bool computes_ = true, guards_ = false;
   Pace pace_ = Pace::kShuffled;
   std::size_t queue_ = 1000;  ///< places of a stream's
+  std::set<std::pair<int, const void*>> loaded_;
+  Clock::duration taken_time_{};
   std::mt19937 dice_;
   std::set<cudaStream_t> ordered_;
   std::vector<cudaStream_t> order_;  ///< of the streams, which goes first where several may

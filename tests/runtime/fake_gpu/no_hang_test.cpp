@@ -195,6 +195,24 @@ TEST(NoHang, AnotherThreadsAbortLeavesAnOpenBatchToItsOwner) {
   });
 }
 
+// The first kernel that this device runs: to load it would be to wait for the sum before it.
+TEST(NoHang, KernelsAreLoadedBeforeAnybodyCanBeWaitedFor) {
+  const auto launch = [](Rank& self, int both) {
+    program::ChunkTemplate kind;
+    kind.buffers.emplace_back().dtype = DType::kFp32;
+    kind.parameters.emplace_back().value = 0;
+    program::Op op;
+    op.kind = program::OpKind::kAdd, op.dtype = DType::kFp32, op.elements = 16;
+    KernelArguments add;
+    add.op = &op, add.kind = &kind;
+    add.in[0] = self.memory.get() + 4096, add.out[0] = self.memory.get() + 8192;
+    self.sum(both, Lane::kCompute);
+    self.backend->run(add, Lane::kCopy);
+    self.backend->finish();
+  };
+  EXPECT_THAT([&] { beside_silence(launch); }, ThrowsMessage<Aborted>(HasSubstr("nothing has come for 2 s")));
+}
+
 TEST(NoHang, RoomThatGrowsBehindADeadPeerIsNotWaitedForBlindly) {
   const auto grow = [](Rank& self, int both) {
     self.sum(both, Lane::kCompute);

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # `trivium run --backend cuda` on the fake GPU, a process a rank: whatever the split, the precision and the switches, and
 # whenever the device gets to its work, a training comes to the loss of one rank on cores.
-# run.sh TRIVIUM PART: `splits`, `precisions`, `switches`, `checkpoints`, `memory` or `failures`.
+# run.sh TRIVIUM PART: `splits`, `precisions`, `switches`, `checkpoints`, `memory`, `products` or
+# `failures`.
 set -euo pipefail
 trivium=$1
 work=$(mktemp -d)
@@ -112,6 +113,37 @@ END
     code=0
     FAKE_GPU_BYTES=50000 train --backend cuda --cluster h200 --model toy.json --steps 1 || code=$?
     [ $code -ne 0 ] && grep -q "bytes left" err || wrong "no word of too little memory (exit $code)"
+    ;;
+  products)
+    # Three algorithms, of which the second is fastest; all but the first give other bits. What is timed changes no bit
+    # of the run that times it. All ranks of a later one take the fastest, whichever rank had the shape and whatever it
+    # is split over, and so does one that goes on from a checkpoint.
+    export FAKE_GPU=late FAKE_GPU_PRODUCTS=3,1,2
+    losses() { sed -n 's/.*"loss":\([-+.0-9e]*\).*/\1/p' out; }
+    split=(--backend cuda --cluster h200 --model toy.json --precision fp32 --decay-steps 4 --tensor 2 --pipeline 2)
+    train "${split[@]}" --steps 4 || wrong "without times"
+    plain=$(losses)
+    train "${split[@]}" --steps 4 --time-cuda-products times || wrong "timing"
+    [ "$(losses)" = "$plain" ] || wrong "timing changed the losses: $(losses) instead of $plain"
+    [ "$(ls times)" = "$(printf 'rank-0000%d.products\n' 0 1 2 3)" ] || wrong "files of times: $(ls times)"
+    shapes=$(cat times/* | grep -c ' | ')
+    fastest=$(cat times/* | awk '/ \| 1 / && $(NF - 1) >= 1e6 && $(NF - 1) < 2e6 && $NF >= 3e6' | wc -l)
+    [ "$shapes" -gt 20 ] && [ "$fastest" = "$shapes" ] || wrong "of $shapes shapes $fastest have the second, of 1 s: $(cat times/*)"
+    train "${split[@]}" --steps 4 --cuda-products times || wrong "with times"
+    fast=$(losses)
+    [ "$fast" != "$plain" ] || wrong "the first algorithm was used all the same"
+    near "$(echo "$plain" | tail -1)" "$(echo "$fast" | tail -1)" 1e-6 || wrong "with times: $fast instead of $plain"
+    train "${split[@]}" --steps 2 --cuda-products times --checkpoint kept || wrong "two steps with times"
+    train "${split[@]}" --steps 4 --cuda-products times --checkpoint kept --resume || wrong "two more with times"
+    [ "$(losses)" = "$(echo "$fast" | tail -n +3)" ] || wrong "resumed: $(losses) instead of $(echo "$fast" | tail -n +3)"
+    for rank in 0 1 2 3; do echo "(none) | 0" >>times/rank-0000$rank.products; done
+    ! train "${split[@]}" --steps 1 --cuda-products times || wrong "a broken file was read"
+    grep -q "a line that is none of a timed product" err || wrong "no word of the broken file"
+    sed -i 's/fake GPU/another GPU/' times/*
+    ! train "${split[@]}" --steps 1 --cuda-products times || wrong "times of another GPU were used"
+    grep -q "is not of this device and library" err || wrong "no word of the other GPU"
+    ! train "${split[@]}" --steps 1 --cuda-products nowhere || wrong "no times were used"
+    grep -q "no timed products in nowhere" err || wrong "no word of the missing times"
     ;;
   failures)
     # A rank that dies or hangs is noticed: the others say so and end.

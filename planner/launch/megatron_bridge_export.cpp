@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "planner/launch/export_parts.h"
+#include "program/plan/stack.h"
 
 namespace trivium::planner::launch {
 namespace {
@@ -74,7 +75,17 @@ class MegatronBridgeExport {
     set("cfg.tokenizer", "vocab_size", m.vocab);
     rotary(m.rotary);
     if (m.experts && m.experts->dropless) set_flag(kModel, "moe_grouped_gemm", true);
-    if (m.experts) set_text(kModel, "moe_token_dispatcher_type", "alltoall");
+    if (m.experts) dispatcher();
+  }
+
+  // megatron/bridge/training/flex_dispatcher_backend.py
+  void dispatcher() {
+    const program::StackTraits* stack = program::find_stack(plan_.stack);
+    const bool flex = stack != nullptr && stack->sorts_in_exchange;
+    set_text(kModel, "moe_token_dispatcher_type", flex ? "flex" : "alltoall");
+    if (!flex) return;
+    set_text(kModel, "moe_flex_dispatcher_backend", "hybridep");
+    if (stack->issue < 1) lose("stack", "whole iterations in CUDA graphs; written without", "none");
   }
 
   // rope_scaling has Llama 3.1's bounds and 8,192 tokens built in.

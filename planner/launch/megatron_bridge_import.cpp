@@ -40,7 +40,7 @@ class MegatronBridgeImport {
   Imported read() {
     imported_.job.model = model();
     read_multi_token(settings_, "cfg.model.mtp_num_layers", "cfg.model.mtp_loss_scaling_factor", imported_.job.model);
-    plan_.stack = "megatron-bridge";
+    plan_.stack = stack();
     training();
     split();
     stages();
@@ -49,7 +49,7 @@ class MegatronBridgeImport {
     arithmetic();
     for (const char* name :
          {"cfg", "cfg.model", "cfg.model.seq_length", "cfg.model.should_pad_vocab", "cfg.model.moe_grouped_gemm",
-          "cfg.model.moe_token_dispatcher_type", "cfg.model.attention_dropout", "cfg.scheduler.lr_decay_style"}) {
+          "cfg.model.moe_flex_dispatcher_backend", "cfg.model.attention_dropout", "cfg.scheduler.lr_decay_style"}) {
       settings_.find({name});
     }
     lose_unread(settings_, imported_.losses);
@@ -57,6 +57,13 @@ class MegatronBridgeImport {
   }
 
  private:
+  // What its dispatcher and its graphs make of it (program/plan/stack.cpp).
+  const char* stack() {
+    const bool flex = settings_.text({"cfg.model.moe_token_dispatcher_type"}).value_or("alltoall") == "flex";
+    const bool whole = settings_.text({"cfg.model.cuda_graph_impl"}).value_or("none") == "full_iteration";
+    return flex && whole ? "megatron-bridge-graphs" : flex ? "megatron-bridge-flex" : "megatron-bridge";
+  }
+
   std::int64_t needed(const char* name) {
     if (const auto value = settings_.count({name})) return *value;
     settings_.fail(fmt::format("{} is missing; give --model to say the shape", name));

@@ -141,6 +141,25 @@ TEST(MegatronExport, SwitchesExchangesBesideOtherPassesOn) {
   EXPECT_THAT(exported(job, Trainer::kMegatron).text, Not(HasSubstr("overlap-moe-expert-parallel-comm")));
 }
 
+// The dispatcher is Megatron-Bridge's setting and our stack.
+TEST(MegatronBridgeExport, NamesTheDispatcherThatTheStackHas) {
+  program::Job job = gpt3();
+  job.model = models::load_model("qwen3-30b-a3b");
+  job.plan = {};
+  job.plan.data = job.plan.expert = 8;
+  const auto back = [&](const char* stack, const std::string& more) {
+    job.plan.stack = stack;
+    const Launch launch = exported(job, Trainer::kMegatronBridge);
+    return import_plan(request_of(launch.text + more), Trainer::kMegatronBridge).job.plan.stack;
+  };
+  EXPECT_EQ(back("megatron-bridge", ""), "megatron-bridge");
+  EXPECT_EQ(back("megatron-bridge-flex", ""), "megatron-bridge-flex");
+  EXPECT_EQ(back("megatron-bridge-flex", "cfg.model.cuda_graph_impl = \"full_iteration\"\n"), "megatron-bridge-graphs");
+  EXPECT_THAT(fields(exported(job, Trainer::kMegatronBridge).losses), Not(testing::Contains("stack")));
+  job.plan.stack = "megatron-bridge-graphs";
+  EXPECT_THAT(fields(exported(job, Trainer::kMegatronBridge).losses), testing::Contains("stack"));
+}
+
 TEST(MegatronRoundTrip, GivesBackTheJob) {
   std::vector<program::Job> jobs(9, gpt3());
   jobs[1].plan.schedule = Schedule::kInterleaved;

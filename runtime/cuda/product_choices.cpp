@@ -7,16 +7,13 @@
 #include <sstream>
 #include <system_error>
 
+#include "base/files.h"
 #include "runtime/communicator.h"
 
 namespace trivium::runtime::cuda {
 namespace {
 
 constexpr std::string_view kForm = "trivium products 1, ";
-
-std::filesystem::path file_of(const std::filesystem::path& folder, int rank) {
-  return folder / fmt::format("rank-{:05}.products", rank);
-}
 
 }  // namespace
 
@@ -59,22 +56,13 @@ const ProductChoices::Choice* ProductChoices::find(const std::string& shape) con
   return found == all_.end() ? nullptr : &found->second;
 }
 
-// Whoever reads it meanwhile sees the old file or the new one.
 void ProductChoices::write(const std::filesystem::path& folder, int rank) const {
-  std::error_code failure;
-  std::filesystem::create_directories(folder, failure);
-  const std::filesystem::path file = file_of(folder, rank);
-  std::filesystem::path unfinished = file;
-  unfinished += ".new";
-  std::ofstream out(unfinished);
-  out << kForm << machine_ << '\n';
+  std::string text = std::string(kForm) + machine_ + "\n";
   for (const auto& [shape, choice] : all_) {
-    out << fmt::format("{} | {:x} {:.2f} {:.2f}\n", shape, fmt::join(choice.algorithm, " "), choice.microseconds,
-                       choice.first_microseconds);
+    text += fmt::format("{} | {:x} {:.2f} {:.2f}\n", shape, fmt::join(choice.algorithm, " "), choice.microseconds,
+                        choice.first_microseconds);
   }
-  out.close();
-  if (out) std::filesystem::rename(unfinished, file, failure);
-  if (!out || failure) throw Aborted(fmt::format("{} cannot be written", file.string()));
+  base::write_file_atomically(folder / fmt::format("rank-{:05}.products", rank), text);
 }
 
 }  // namespace trivium::runtime::cuda

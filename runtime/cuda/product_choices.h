@@ -29,7 +29,7 @@ class ProductChoices {
   const Choice* find(const std::string& shape) const;
   void add(const std::string& shape, const Choice& choice) { all_.insert_or_assign(shape, choice); }
   std::size_t size() const { return all_.size(); }
-  /// The rank's file of the folder, which is made where it is not there. Throws Aborted.
+  /// The rank's file of the folder, which is made where it is not there. Errors: Failure(kRuntime).
   void write(const std::filesystem::path& folder, int rank) const;
 
  private:

@@ -31,7 +31,7 @@ constexpr int kScalars = 3;  // loss, and the norm as a pair
 }  // namespace
 
 RankExecutor::RankExecutor(const program::Program& program, Communicator& communicator, const data::Corpus& corpus,
-                           Backend& backend)
+                           Backend& backend, Start start)
     : program_(program),
       communicator_(communicator),
       corpus_(corpus),
@@ -62,7 +62,7 @@ RankExecutor::RankExecutor(const program::Program& program, Communicator& commun
     if (here != members_[g].end()) groups_[g] = communicator.make_group(members_[g]);
   }
   communicator.expect_transfers(lanes_of_transfers());
-  initialise_parameters(program, rank(), backend_, arenas_);
+  if (start == Start::kFirstValues) initialise_parameters(program, rank(), backend_, arenas_);
   backend_.prepare(program);
   backend_.forget_replays();  // of other arenas
 }

@@ -25,10 +25,11 @@ namespace trivium::runtime {
 
 class RankExecutor {
  public:
-  /// Parameters hold their first values afterwards. Everything that is given must outlive this. The communicator takes
-  /// the backend's memory.
+  /// What parameters hold afterwards: their first values, or 0, where the caller has others for them.
+  enum class Start : std::uint8_t { kFirstValues, kEmpty };
+  /// Everything that is given must outlive this. The communicator takes the backend's memory.
   RankExecutor(const program::Program& program, Communicator& communicator, const data::Corpus& corpus,
-               Backend& backend);
+               Backend& backend, Start start = Start::kFirstValues);
   /// On a core.
   RankExecutor(const program::Program& program, Communicator& communicator, const data::Corpus& corpus);
 

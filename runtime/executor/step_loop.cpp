@@ -40,7 +40,7 @@ class Phases {
         backend_(backend),
         options_(options),
         ring_(ring) {
-    start(program);
+    start(program, RankExecutor::Start::kFirstValues);
   }
 
   RankExecutor& executor() { return *executor_; }
@@ -58,7 +58,7 @@ class Phases {
     if (batch != program_.settings.batch.samples) {
       smaller_ = options_.program_for(batch);
     }
-    start(running());
+    start(running(), RankExecutor::Start::kEmpty);
     executor_->arenas().take(backend_, kept, kLasting);
     backend_.finish();
     return true;
@@ -68,8 +68,8 @@ class Phases {
   static constexpr std::array kLasting{program::Space::kParameter, program::Space::kOffloadedParameter,
                                        program::Space::kOptimizer, program::Space::kOffloadedState};
 
-  void start(const program::Program& program) {
-    executor_ = std::make_unique<RankExecutor>(program, communicator_, corpus_, backend_);
+  void start(const program::Program& program, RankExecutor::Start with) {
+    executor_ = std::make_unique<RankExecutor>(program, communicator_, corpus_, backend_, with);
     executor_->record_flight(ring_, !smaller_);
     if (options_.replay) executor_->replay_segments();
     if (options_.checkpointer)

@@ -25,6 +25,7 @@
 #include "runtime/cuda/loader.h"
 #include "runtime/inproc/threads.h"
 #include "runtime/nccl/launch.h"
+#include "runtime/session/same_program.h"
 
 namespace trivium::runtime::session {
 namespace {
@@ -114,6 +115,8 @@ GpuRank open_gpu_rank(const GpuRankOptions& options) {
     rank.communicator = std::move(inproc::make_communicators(1).front());
   } else {
     rank.communicator = cuda::connect_nccl(*rank.backend, launch).value_or_throw();
+    // Other algorithms may give other bits, where ranks that compute the same must agree.
+    if (!how.products.empty()) check_same_files(*rank.communicator, how.products, ".products");
   }
   return rank;
 }

@@ -275,6 +275,9 @@ TEST(FirstValues, BringParametersAndTheirCopiesAlone) {
       elements += p.local_rows * p.local_columns;
   }
   EXPECT_EQ(device.uploaded(), elements * (2 + 4));
+  // Who has other values for them, as a batch that grows, asks for none.
+  const RankExecutor empty(program, communicator, *corpus, device, RankExecutor::Start::kEmpty);
+  EXPECT_EQ(device.uploaded(), elements * (2 + 4));
   const std::array spaces{program::Space::kParameter, program::Space::kOptimizer};
   const Arenas got = beside.arenas_on_host(spaces), wanted = in_place.arenas_on_host(spaces);
   for (const program::Space space : spaces) {

@@ -60,6 +60,32 @@ TEST(SameProgram, EndsAllRanksWhereOneHasAnother) {
   }
 }
 
+// Files of other names do not count; those of either rank's folder differ by a byte, then by a name.
+TEST(SameFiles, EndAllRanksWhereOneHasOthers) {
+  const Folder folders[2];
+  const auto put = [&](int rank, const std::string& name, const std::string& text) {
+    std::ofstream(folders[rank].path() / name) << text;
+  };
+  const auto agree = [&] {
+    inproc::run_ranks(2, [&](Communicator& communicator) {
+      check_same_files(communicator, folders[communicator.rank()].path(), ".products");
+      communicator.broadcast(communicator.make_group(std::vector<int>{0, 1}), nullptr, 0, 0);
+    });
+  };
+  put(0, "a.products", "fast"), put(1, "a.products", "fast"), put(1, "notes", "mine");
+  agree();
+  for (const std::string name : {"a.products", "b.products"}) {
+    put(1, name, "fasd");
+    try {
+      agree();
+      FAIL() << "both went on";
+    } catch (const std::exception& error) {
+      EXPECT_THAT(error.what(), HasSubstr("rank 1 has other files in " + folders[1].path().string()));
+    }
+    put(1, "a.products", "fast");
+  }
+}
+
 TEST(Session, TrainsInThreadsAndMeasuresItsValidation) {
   const Folder folder;
   SessionOptions options = options_of(folder);

@@ -65,6 +65,13 @@ std::string shape_of(const Gemm& g) {
       alignment_of(g.c, g.stride_c, g.out), alignment_of(g.bias, 0, g.out), alignment_of(g.aux, 0, g.out));
 }
 
+/// Whether what is issued becomes part of a graph: then nothing can be waited for.
+bool is_recorded(cudaStream_t stream) {
+  cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
+  TRIVIUM_CHECK_CUDA(cudaStreamIsCapturing(stream, &status));
+  return status != cudaStreamCaptureStatusNone;
+}
+
 }  // namespace
 
 /// Row-major C = A B is, column by column, C^T = B^T A^T: cuBLAS gets B first, and every matrix as its transpose.
@@ -279,7 +286,7 @@ GemmEngine::Plan& GemmEngine::plan_for(const Gemm& g, cudaStream_t stream, void*
       const Plan::Named named = made->candidates(handle_, g, 1);
       made->status = named.status;
       if (!named.all.empty()) made->chosen = named.all.front().algo;
-      if (timed_ && !named.all.empty()) time_candidates(*made, shape, g, stream, workspace);
+      if (timed_ && !named.all.empty() && !is_recorded(stream)) time_candidates(*made, shape, g, stream, workspace);
     }
     plan = std::move(made);
   }

@@ -136,6 +136,16 @@ END
     train "${split[@]}" --steps 2 --cuda-products times --checkpoint kept || wrong "two steps with times"
     train "${split[@]}" --steps 4 --cuda-products times --checkpoint kept --resume || wrong "two more with times"
     [ "$(losses)" = "$(echo "$fast" | tail -n +3)" ] || wrong "resumed: $(losses) instead of $(echo "$fast" | tail -n +3)"
+    # Beside graphs, of which the first use of a segment is none, and of products that write the input of GELU.
+    for both in "--cuda-graphs on" "--cuda-epilogues on --cuda-graphs on"; do
+      switched=(--backend cuda --cluster h200 --model wide.json --precision bf16 --attention flash --pipeline 2 --steps 3 $both)
+      train "${switched[@]}" || wrong "$both"
+      plain=$(losses)
+      rm -rf switched
+      train "${switched[@]}" --time-cuda-products switched || wrong "timing, $both"
+      [ "$(losses)" = "$plain" ] && [ -s switched/rank-00001.products ] || wrong "$both: $(losses) instead of $plain"
+    done
+    grep -q "epilogue gelu at" switched/* || wrong "no product with GELU was timed: $(cat switched/*)"
     for rank in 0 1 2 3; do echo "(none) | 0" >>times/rank-0000$rank.products; done
     ! train "${split[@]}" --steps 1 --cuda-products times || wrong "a broken file was read"
     grep -q "a line that is none of a timed product" err || wrong "no word of the broken file"

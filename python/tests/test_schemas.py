@@ -68,6 +68,10 @@ class Schemas(unittest.TestCase):
         self.refuses("plan", {**self.file("plan.json"), "modl": 1})
         self.refuses("plan", {**self.file("plan.json"), "plan": {"tensor": 0}})
         self.refuses("plan", {**self.file("plan.json"), "plan": {"recompute": "some"}})
+        run(self.folder, "plan", "--model", "llama3-8b", "--mtp", "1", "--cluster", "dgx-a100-80gb:2", "--global-batch",
+            "64", "--sequence", "4096", "-o", "modules.json")
+        self.holds(self.file("modules.json"))
+        self.assertEqual(self.file("modules.json")["model"]["mtp"], {"depth": 1, "loss_scale": 0.1})
         self.holds({"schema": "trivium.plan/1", "model": "gpt3-175b", "cluster": "dgx-a100-80gb:128",
                     "training": {"global_batch": 1536}, "plan": {"tensor": 8}})
 

@@ -31,6 +31,10 @@ class Table {
       llama();
     } else if (is_grok(model)) {
       add_grok(rows_, model);
+    } else if (model.mtp) {
+      throw base::Failure(base::ErrorKind::kUsage,
+                          fmt::format("{} has modules of multi-token prediction, which have no names in a single file",
+                                      base::quote(model.name)));
     } else {
       throw base::Failure(
           base::ErrorKind::kUsage,

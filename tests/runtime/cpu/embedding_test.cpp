@@ -18,6 +18,17 @@ TEST(Embedding, GivesZerosForTheRowsOfOtherRanks) {
   EXPECT_EQ(y, (std::vector<double>{30, 31, 0, 0, 20, 21}));
 }
 
+// As behind the end of a sample, where multi-token prediction looks for tokens further on.
+TEST(Embedding, OfNoTokenIsZeroAndLearnsNothing) {
+  const Ids ids{-1, 1};
+  const std::vector<double> table{1, 2}, dy{10, 100};
+  std::vector<double> y(2, 99), dtable{0, 0};
+  Call(OpKind::kEmbedding, 2, 1, 2).in(0, ids).in(1, table).out(0, y).run<double>();
+  EXPECT_EQ(y, (std::vector<double>{0, 2}));
+  Call(OpKind::kEmbeddingBackward, 2, 1, 2).in(0, ids).in(1, dy).out(0, dtable).run<double>();
+  EXPECT_EQ(dtable, (std::vector<double>{0, 100}));
+}
+
 TEST(Embedding, BackwardAddsUpTheTokensThatUsedARow) {
   const Ids ids{3, 0, 2, 3};
   const std::vector<double> dy{1, 2, 10, 20, 100, 200, 1000, 2000};

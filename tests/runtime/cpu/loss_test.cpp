@@ -34,7 +34,10 @@ class Group {
       for (std::size_t i = 0; i < own.size(); ++i) sums[i] += own[i];
     }
     std::vector<double> loss{0};
-    call(OpKind::kLoss, 0, [&](Call& c) { c.in(0, highest).in(1, sums).out(0, loss); });
+    call(OpKind::kLoss, 0, [&](Call& c) {
+      c.in(0, highest).in(1, sums).out(0, loss);
+      if (share_ != 1) c.in(2, labels);
+    });
     for (int rank = 0; rank < ranks_; ++rank) {
       std::vector<double>& own = parts_[static_cast<std::size_t>(rank)];  // in place, as op.h allows
       call(OpKind::kLossBackward, rank,
@@ -42,6 +45,9 @@ class Group {
     }
     return loss[0];
   }
+
+  /// Some tokens may have no label; what is left counts as little as this.
+  Group& with_share(double share) { return share_ = share, *this; }
 
   /// Gradient of the last run, with its padding columns: (T, padded).
   std::vector<double> gradient() const {
@@ -64,6 +70,7 @@ class Group {
     c.values.loss_weight = kWeight;
     c.op.soft_cap = soft_cap_;
     c.op.score_scale = scale_;
+    c.op.loss_share = share_;
     operands(c);
     c.run<double>();
   }
@@ -79,7 +86,7 @@ class Group {
 
   int ranks_;
   std::int64_t columns_, padded_;
-  double soft_cap_, scale_;
+  double soft_cap_, scale_, share_ = 1;
   std::vector<std::vector<double>> parts_;
 };
 
@@ -147,6 +154,26 @@ TEST(Loss, DoesNotDependOnTheSplitOrOnPaddingColumns) {
     }
     expect_near(group.gradient(), want, kRounding);
   }
+}
+
+// What the others give, a third of it; over two ranks as over one.
+TEST(Loss, TokensWithoutALabelHaveNoneAndNoGradient) {
+  std::vector<double> logits = numbers(kTokens * kVocabulary, 1);
+  const Labels some{0, -1, 5, 3, -1};
+  double want = 0;
+  for (const std::size_t t : {0, 2, 3}) {
+    double sum = 0;
+    for (std::size_t j = 0; j < kVocabulary; ++j) sum += std::exp(logits[t * kVocabulary + j]);
+    want += kWeight / 3 * (std::log(sum) - logits[t * kVocabulary + static_cast<std::size_t>(some[t])]);
+  }
+  for (const int ranks : {1, 2}) {
+    EXPECT_NEAR(Group(ranks, ranks == 1 ? kVocabulary : 12).with_share(1.0 / 3).run(logits, some), want, kRounding);
+  }
+  Group group(1, kVocabulary);
+  group.with_share(1.0 / 3).run(logits, some);
+  const std::vector<double> gradient = group.gradient();
+  for (std::size_t j = 0; j < kVocabulary; ++j) EXPECT_EQ(gradient[kVocabulary + j], 0);
+  expect_gradient(logits, gradient, [&] { return Group(1, kVocabulary).with_share(1.0 / 3).run(logits, some); });
 }
 
 TEST(Loss, MaximumOfARankThatHasOnlyPaddingIsTheLowestNumber) {

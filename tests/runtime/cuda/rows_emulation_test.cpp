@@ -203,7 +203,7 @@ TEST(RotaryEmulation, TurnsQueriesAndKeysAndBack) {
   }
 }
 
-// A vocabulary of 2,100 over two ranks of 1,080 columns: the second has 60 columns of padding.
+// A vocabulary of 2,100 over two ranks of 1,080 columns: the second has 60 columns of padding. A token has no label.
 TEST(LossEmulation, ReducesAndDifferentiatesASplitVocabulary) {
   constexpr std::int64_t kTokens = 6, kColumns = 1080;
   for (const int rank : {0, 1}) {
@@ -213,7 +213,9 @@ TEST(LossEmulation, ReducesAndDifferentiatesASplitVocabulary) {
       call.values.loss_weight = 0.125;
       return call;
     };
-    const auto logits = uniform(kTokens * kColumns, 1), labels = indices(kTokens, 2, 2100);
+    const auto logits = uniform(kTokens * kColumns, 1);
+    auto labels = indices(kTokens, 2, 2100);
+    labels[4] = -1;
     EmulatedCall most = prepared(OpKind::kLossMax, kColumns);
     expect_equal_to_emulation(most.with_in(0, Form::kWide, logits).with_out(0, Form::kWide, uniform(kTokens, 3)), 3e-6);
     const auto highest = most.on_cpu(program::DType::kFp32)[0];
@@ -224,9 +226,11 @@ TEST(LossEmulation, ReducesAndDifferentiatesASplitVocabulary) {
     EmulatedCall total = prepared(OpKind::kLoss, 1);
     total.with_in(0, Form::kWide, highest).with_in(1, Form::kWide, summed);
     expect_equal_to_emulation(total.with_out(0, Form::kPair, {0.5}), 3e-6);
+    total.op.loss_share = 0.3;
+    expect_equal_to_emulation(total.with_in(2, Form::kInts, labels), 3e-6);
     for (const bool in_place : {false, true}) {
       EmulatedCall back = prepared(OpKind::kLossBackward, kColumns);
-      back.in_place = in_place, back.packs_rows = true;
+      back.in_place = in_place, back.packs_rows = true, back.op.loss_share = 0.3;
       back.with_in(0, Form::kWide, logits).with_in(1, Form::kWide, highest).with_in(2, Form::kWide, summed);
       expect_equal_to_emulation(back.with_in(3, Form::kInts, labels).with_out(0, Form::kWide, logits));
     }

@@ -56,8 +56,9 @@ models::Model random_model(std::mt19937& random) {
     }
   }
   if (model.experts) model.experts->scales_input = one_of(random, {true, false, false});
-  if (model.positions == models::Positions::kRotary && one_of(random, {true, false, false})) {
-    model.mtp = models::MultiToken{.depth = one_of<std::int64_t>(random, {1, 2})};
+  std::mt19937 apart = random;
+  if (model.positions == models::Positions::kRotary && one_of(apart, {true, false, false})) {
+    model.mtp = models::MultiToken{.depth = one_of<std::int64_t>(apart, {1, 2})};
   }
   return model;
 }

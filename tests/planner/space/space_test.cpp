@@ -78,7 +78,8 @@ TEST(Space, TriesSchedulesInAVWhereTheyAreNamed) {
 // (tensor, expert, expert_tensor) of all splits in two stages.
 std::set<std::tuple<int, int, int>> expert_splits(const SearchRequest& request) {
   std::set<std::tuple<int, int, int>> found;
-  for (const program::Plan& split : Space(request).splits()) {
+  const Space space(request);
+  for (const program::Plan& split : space.splits()) {
     if (split.pipeline == 2) found.insert({split.tensor, split.expert, split.expert_tensor});
   }
   return found;

@@ -201,28 +201,49 @@ MultiToken read_multi_token(const JsonReader& reader) {
 
 nlohmann::json to_json(const MultiToken& m) { return {{"depth", m.depth}, {"loss_scale", m.loss_scale}}; }
 
+void allow_members(const JsonReader& reader) {
+  reader.allow_only({"schema",
+                     "name",
+                     "source",
+                     "layers",
+                     "hidden",
+                     "heads",
+                     "kv_heads",
+                     "head_dim",
+                     "ffn_hidden",
+                     "vocab",
+                     "max_sequence",
+                     "norm",
+                     "positions",
+                     "activation",
+                     "linear_bias",
+                     "qkv_bias",
+                     "tied_embeddings",
+                     "parallel_block",
+                     "shared_norm",
+                     "experts",
+                     "rotary",
+                     "norm_epsilon",
+                     "attention_scale",
+                     "head_norms",
+                     "window",
+                     "attention_sinks",
+                     "branch_norms",
+                     "attention_soft_cap",
+                     "logit_soft_cap",
+                     "embedding_scale",
+                     "latent",
+                     "plain_head_norms",
+                     "logit_scale",
+                     "temperature",
+                     "mtp"});
+}
+
 }  // namespace
 
 Model model_from_json(const nlohmann::json& json, const std::string& where) {
   const JsonReader reader = JsonReader(json, where);
-  reader.allow_only({"schema",          "name",
-                     "source",          "layers",
-                     "hidden",          "heads",
-                     "kv_heads",        "head_dim",
-                     "ffn_hidden",      "vocab",
-                     "max_sequence",    "norm",
-                     "positions",       "activation",
-                     "linear_bias",     "qkv_bias",
-                     "tied_embeddings", "parallel_block",
-                     "shared_norm",     "experts",
-                     "rotary",          "norm_epsilon",
-                     "attention_scale", "head_norms",
-                     "window",          "attention_sinks",
-                     "branch_norms",    "attention_soft_cap",
-                     "logit_soft_cap",  "embedding_scale",
-                     "latent",          "plain_head_norms",
-                     "logit_scale",     "temperature",
-                     "mtp"});
+  allow_members(reader);
   reader.at("schema").one_of(std::span(&kSchema, 1));
 
   Model model;

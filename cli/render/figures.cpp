@@ -133,11 +133,17 @@ nlohmann::json simulation_json(const JobRequest& request, const program::Program
   return json;
 }
 
+std::string model_heading(const models::Model& model) {
+  if (!model.mtp) return heading(model.name);
+  const std::string modules = model.mtp->depth == 1 ? "a module" : fmt::format("{} modules", model.mtp->depth);
+  return fmt::format("{} and {} of multi-token prediction", heading(model.name), modules);
+}
+
 std::string simulation_report(const JobRequest& request, const Simulation& simulation,
                               const std::optional<program::Infeasible>& too_big) {
   const program::Job& job = request.file.job;
   std::string text =
-      fmt::format("{} on {}: {}\n", heading(job.model.name), request.cluster.name, program::summary(job.plan));
+      fmt::format("{} on {}: {}\n", model_heading(job.model), request.cluster.name, program::summary(job.plan));
   if (too_big) text += fmt::format("hypothetical, memory ignored: {}\n", too_big->reason);
   text += fmt::format("\n  iteration   {} (90 % of measurements: {})\n", seconds(simulation.iteration_s),
                       interval_text(simulation.certainty.iteration_s));

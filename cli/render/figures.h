@@ -33,6 +33,9 @@ nlohmann::json breakdown_json(const simulator::Simulation& simulation);
 nlohmann::json simulation_json(const JobRequest& request, const program::Program& program,
                                const simulator::Simulation& simulation, bool hypothetical);
 
+/// The model's name, with what is trained besides.
+std::string model_heading(const models::Model& model);
+
 /// The same for people. `too_big`: why the plan does not fit, where it was simulated all the same.
 std::string simulation_report(const JobRequest& request, const simulator::Simulation& simulation,
                               const std::optional<program::Infeasible>& too_big);

@@ -196,7 +196,7 @@ struct Op {
   double score_scale = 0;  ///< attention kinds: factor on scores; 0: 1 / sqrt(head_dim); embedding kinds: on rows, loss
                            ///< kinds: on logits, before their cap; 0: 1; kScaleQueries: slope
   double soft_cap = 0;     ///< attention and loss kinds: c of x -> c tanh(x / c) on scores or logits; 0: none
-  double loss_share = 1;  ///< kLoss, kLossBackward: factor on the loss
+  double loss_share = 1;   ///< kLoss, kLossBackward: factor on the loss
   std::int64_t elements = 0;  ///< communication and optimizer kinds; kRoute: C; kDispatch and its like: the rank's
                               ///< rows; kPlaceRows, kPickRows: rows that may come at most
   double flops = 0;           ///< multiply and add counted apart

@@ -68,7 +68,8 @@ struct ChunkShape {
   static constexpr int kLayouts = 4;
   const models::Model* layers_of;  ///< the job's, which outlives this
   std::int64_t first_layer = 0;    ///< the chunk's phase
-  std::int64_t layers = std::numeric_limits<std::int64_t>::max();  ///< those behind belong to multi-token prediction
+  /// The chunk's; those behind belong to multi-token prediction.
+  std::int64_t layers = std::numeric_limits<std::int64_t>::max();
   // Mixture of experts.
   std::int64_t experts = 0, local_experts = 0, top_k = 1;
   bool dropless = false, correction_bias = false, scales_input = false;

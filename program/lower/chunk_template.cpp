@@ -175,7 +175,8 @@ class TemplateMaker {
 
   /// Never in 8 bits: routers, what makes latents and heads of them, projections of multi-token prediction.
   static bool is_wide(const Parameter& p) {
-    return p.name.find(".mtp.") != std::string::npos || p.name.ends_with("router.weight") || p.name.ends_with("latents.weight") || p.name.ends_with("_heads.weight");
+    return p.name.find(".mtp.") != std::string::npos || p.name.ends_with("router.weight") ||
+           p.name.ends_with("latents.weight") || p.name.ends_with("_heads.weight");
   }
 
   // The layers' matrices in 8 bits behind the parameters, each as its product reads it and as its data gradient does.

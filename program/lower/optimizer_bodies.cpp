@@ -78,8 +78,8 @@ void OptimizerBodies::reduce_partial_replicas(const Bucket& bucket) {
   }
 }
 
-// The uses of an embedding at both ends accumulate apart and are added once: here where one chunk holds both, by tie() where
-// one stage does, else between the first and the last stage.
+// The uses of an embedding at both ends accumulate apart and are added once: here where one chunk holds both, by tie()
+// where one stage does, else between the first and the last stage.
 void OptimizerBodies::reduce_tied(const Bucket& bucket) {
   ChunkTemplate& kind = b_.kind();
   if (!job_.model.embeds_at_end() || bucket.expert) return;

@@ -85,7 +85,8 @@ Sharding::Sharding(const Job& job, const StackTraits& stack) {
 
 bool holds_end(const ChunkTemplate& kind, const Bucket& bucket) {
   const int head = kind.layers + (kind.embedding ? 1 : 0);  // its segment, where there is one
-  return (kind.embedding && bucket.first_segment == 0) || (kind.head && bucket.first_segment <= head && bucket.last_segment >= head);
+  return (kind.embedding && bucket.first_segment == 0) ||
+         (kind.head && bucket.first_segment <= head && bucket.last_segment >= head);
 }
 
 void place_shards(ChunkTemplate& kind, const Job& job, const Sharding& sharding, DType type, DType gradient) {

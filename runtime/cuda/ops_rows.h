@@ -296,12 +296,12 @@ void loss(Launcher& l, const KernelArguments& a) {
 template <class T, class Launcher>
 void loss_backward(Launcher& l, const KernelArguments& a) {
   with_width(a.op->n, [&](auto w) {
-    l.run(LossBackward<T, decltype(w)::value>{input<float>(a, 0), input<float>(a, 1), input<float>(a, 2),
-                                              input<std::int32_t>(a, 3), output<float>(a, 0), a.op->n, valid_columns(a),
-                                              a.tensor_rank * a.op->n,
-                                              static_cast<float>(a.values->loss_weight * a.op->loss_share *
-                                                                 a.values->loss_scale)},
-          a.op->m, row_threads(a.op->n));
+    l.run(
+        LossBackward<T, decltype(w)::value>{
+            input<float>(a, 0), input<float>(a, 1), input<float>(a, 2), input<std::int32_t>(a, 3), output<float>(a, 0),
+            a.op->n, valid_columns(a), a.tensor_rank * a.op->n,
+            static_cast<float>(a.values->loss_weight * a.op->loss_share * a.values->loss_scale)},
+        a.op->m, row_threads(a.op->n));
   });
 }
 

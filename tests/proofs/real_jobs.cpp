@@ -27,6 +27,8 @@ SearchRequest real_job(std::mt19937& random) {
   job.model = models::load_model(one_of<const char*>(
       random, {"gpt2-1.5b", "gpt3-6.7b", "gpt3-13b", "gpt3-175b", "llama-7b", "llama2-70b", "falcon-40b", "palm-62b",
                "megatron-145.6b", "megatron-1008.0b", "mixtral-8x7b", "switch-base-8", "switch-base-128"}));
+  std::mt19937 apart = random;
+  if (job.model.positions == models::Positions::kRotary && one_in(apart, 3)) job.model.mtp.emplace();
   request.cluster = hardware::load_cluster(
       one_of<const char*>(random, {"dgx-a100-80gb:1", "dgx-a100-80gb:3", "dgx-a100-80gb:4", "dgx-a100-80gb:16",
                                    "dgx-h100-80gb:8", "dgx-h100-80gb:16", "h200:4", "azure-ndm-a100-80gb:8",

@@ -100,8 +100,7 @@ std::variant<std::int64_t, Infeasible> quick_bound(const program::Job& job, cons
 }
 
 bool list_schedule_bounds(const program::Plan& plan) {
-  const bool experts_apart = plan.overlap.expert && (plan.overlap.tensor || plan.context > 1);
-  return !program::traits_of(plan.schedule).splits_backward && !experts_apart;
+  return !program::traits_of(plan.schedule).splits_backward && !plan.overlap.expert;
 }
 
 base::Result<simulator::Simulation> full_simulation(const program::Job& job, const hardware::Cluster& cluster,

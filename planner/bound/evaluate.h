@@ -31,7 +31,7 @@ std::variant<std::int64_t, program::Infeasible> quick_bound(const program::Job& 
 
 /// Whether quick_bound() is a bound of the plan: not where op by op kernels of a segment run before the segment ahead
 /// of them has ended. Weight gradients of split backwards do, and those of experts whose exchanges run beside another
-/// pass, beside a tensor collective or a ring step at the end of the segment ahead.
+/// pass: they start beside a tensor collective at the end of the segment ahead.
 bool list_schedule_bounds(const program::Plan& plan);
 
 /// All figures of the same. Errors: as simulator::simulate; kNoPlan where a rule refuses the plan; kInterrupted where

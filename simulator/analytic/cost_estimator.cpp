@@ -282,8 +282,8 @@ void CostEstimator::add_copies(ScheduleCosts::Chunk& chunk, const ChunkKey& key,
 
 // What of a chunk's state is copied behind the norm: all of it both ways (where the host runs Adam, gradients go and
 // parameters come), but for the fetches of the first two buckets, which come before. The first is the embedding's where
-// there is one. Beside mixtures, whose experts' buckets come last, only dense layers count. State does not depend on the
-// kind of a dense layer.
+// there is one. Beside mixtures, whose experts' buckets come last, only dense layers count. State does not depend on
+// the kind of a dense layer.
 std::int64_t CostEstimator::state_copies(const ChunkKey& key, const KindCosts& costs, const KindCosts& middle) const {
   const Counts layers = layers_of(key);
   std::int64_t fetch = 0, dense = 0;

@@ -18,7 +18,8 @@ struct Likeness {
 };
 
 inline constexpr int kEases = 3;
-/// 0: MFU of 30 % and more · 1: of 10 % and more · 2: below. What is far from busy depends on more that is not modelled.
+/// 0: MFU of 30 % and more · 1: of 10 % and more · 2: below. What is far from busy depends on more that is not
+/// modelled.
 int ease_of(double mfu);
 
 /// Measured runs of one source that are alike. Errors are log(measured / predicted).

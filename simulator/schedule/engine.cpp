@@ -182,8 +182,8 @@ class ListScheduler {
     lane.chooses = true;
   }
 
-  // Lanes that take what is ready choose when all that ends now has ended: what they choose depends on what is ready, not
-  // on the turn in which it became so, nor on whether tasks are simulated whole.
+  // Lanes that take what is ready choose when all that ends now has ended: what they choose depends on what is ready,
+  // not on the turn in which it became so, nor on whether tasks are simulated whole.
   void choose() {
     std::sort(choosing_.begin(), choosing_.end());
     for (const std::int32_t lane : choosing_) {

@@ -123,7 +123,7 @@ std::string read_file(const fs::path& path) {
 void write_file_atomically(const fs::path& path, std::string_view content) {
   std::error_code error;
   if (is_folder(path) || !path.has_filename()) fail_writing(path, "it is a folder; name a file");
-  // A link keeps pointing where it does; the file behind it is replaced.
+  // A symbolic link stays; the file that it points to is replaced.
   const fs::path target = fs::is_symlink(path, error) && fs::exists(path, error) ? fs::canonical(path, error) : path;
   if (fs::exists(target, error) && !fs::is_regular_file(target, error)) return write_in_place(target, content);
   if (const fs::path folder = target.parent_path(); !folder.empty()) {

@@ -19,16 +19,16 @@ void set_input_limit(std::size_t bytes);
 /// "1.00 GiB; --max-input SIZE allows more", for those that refuse.
 std::string input_limit_text();
 
-/// Writes to a temporary file beside `path`, flushes it to disk and renames it over `path`; creates missing folders.
+/// Writes to a temporary file next to `path`, flushes it to disk and renames it over `path`; creates missing folders.
 /// Errors: Failure(kRuntime); the old content then still stands.
 void write_file_atomically(const std::filesystem::path& path, std::string_view content);
 
-/// Folder of shipped data (`models`, `hardware_profiles`, …): $TRIVIUM_DATA_DIR/NAME, else beside the installed program
-/// (`../share/trivium/NAME`), else the source tree it was built from, else where it was to be installed. Errors:
-/// Failure(kRuntime) when none exists.
+/// Folder of shipped data (`models`, `hardware_profiles`, …): $TRIVIUM_DATA_DIR/NAME, else next to the installed
+/// program (`../share/trivium/NAME`), else the source tree it was built from, else where it was to be installed.
+/// Errors: Failure(kRuntime) when none exists.
 std::filesystem::path shipped_data(std::string_view name);
 
-/// The files of that name where modules of the program lie, best first: beside it, in `../lib` and in `../lib/trivium`
+/// The files of that name where modules of the program lie, best first: next to it, in `../lib` and in `../lib/trivium`
 /// from there.
 std::vector<std::string> module_files(std::string_view name);
 

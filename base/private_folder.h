@@ -6,8 +6,8 @@
 
 namespace trivium::base {
 
-/// A fresh folder BASE/PREFIXxxxxxx with mode 0700, removed at the end with all that lies in it. It is locked while it
-/// lives, so that those that killed processes left behind can be told and removed.
+/// A fresh folder BASE/PREFIXxxxxxx with mode 0700, removed at the end with all its contents. It is locked while it
+/// exists, so that folders left behind by killed processes can be recognised and removed.
 class PrivateFolder {
  public:
   /// Errors: Failure(kRuntime) naming the folder that could not be made.

@@ -17,7 +17,7 @@ struct Physics {
   double flash_ramp = 240;           ///< tokens at which flash attention reaches half of its rate
   double product_ramp = 70;          ///< steps of k that filling and draining a tile of a product costs
   double issue_exponent = 3;         ///< p of (device^p + host^p)^(1/p)
-  double collective_bus = 0.92;      ///< of the benchmark's bus bandwidth, beside a training step
+  double collective_bus = 0.92;      ///< of the benchmark's bus bandwidth, during a training step
   double collective_latency = 0.67;  ///< of the benchmark's latency, on warm channels
 };
 

@@ -105,7 +105,7 @@ Node load_node(const std::string& name_or_path) {
 nlohmann::ordered_json node_template(const std::string& name_or_path) {
   const StoredProfile stored = find(ProfileKind::kNode, name_or_path, "");
   const Node node = node_from_json(stored.json, stored.label);
-  // What names files beside it is written out: the template goes elsewhere.
+  // References to files next to it are written out: the template is stored elsewhere.
   const nlohmann::json device = stored.json.value("device", nlohmann::json());
   const nlohmann::json named = device.is_object() ? device.value("base", nlohmann::json("")) : device;
   const bool stands_alone = !stored.json.contains("base") && named.is_string() && !is_file(named.get<std::string>());

@@ -110,7 +110,7 @@ Model read_llama4(const Config& config) {
   model.qkv_bias = model.linear_bias = false;
   model.tied_embeddings = flag_or(config, "tie_word_embeddings", false);
   model.plain_head_norms = flag_or(config, "use_qk_norm", true);
-  // Theirs come behind the turn, which leaves lengths as they are unless it has an amplitude.
+  // Theirs are applied after the rotation, which keeps lengths unless it has an amplitude.
   if (model.plain_head_norms && model.rotary.amplitude != 1) {
     config.at("use_qk_norm").fail("is not supported beside rotary positions that lengthen heads (YaRN)");
   }

@@ -66,7 +66,7 @@ struct Experts {
   /// Experts are chosen among those of the `top_groups` best of `groups` equal runs of them; a group is worth the sum
   /// of its `group_best` best scores (DeepSeek-V2: 1, arXiv 2405.04434, section 2.2.2; V3: 2).
   std::int64_t groups = 1, top_groups = 1, group_best = 1;
-  std::int64_t shared_hidden = 0;  ///< inner width of an MLP beside the experts that every token visits; 0: none
+  std::int64_t shared_hidden = 0;  ///< inner width of the MLP that every token visits too; 0: none
   std::int64_t dense_layers = 0;   ///< first layers whose MLP is no mixture; only where `every` is 1
   std::int64_t dense_hidden = 0;   ///< inner width of MLPs that are no mixture; 0: that of an expert
 
@@ -79,7 +79,7 @@ struct Window {
   std::int64_t first_layer = 0;    ///< layers before this one see all keys (Qwen 2's max_window_layers)
   std::int64_t full_every = 0;     ///< every how many layers one sees all keys, the last of so many; 0: none does
   std::optional<Rotary> rotary{};  ///< of layers with windows, where it is not the model's (Gemma 3)
-  /// Windows do not slide but lie one behind the other: a query sees what lies before it in its own (Llama 4's chunks).
+  /// Windows do not slide but are consecutive: a query sees the keys before it in its own (Llama 4's chunks).
   bool chunked = false;
   bool plain_full = false;  ///< heads of layers that see all keys do not turn (Llama 4's NoPE)
 

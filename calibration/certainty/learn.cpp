@@ -22,7 +22,7 @@ using simulator::Reach;
 constexpr double kBeyond = 0.05;                            // at either end of an interval
 constexpr double kUsualDeviation = 0.05, kUsualSpread = 1;  // prior of the parts: log-normal
 constexpr double kLeastRun = 0.01;                          // nobody measures a step time better
-constexpr int kUsualRuns = 10;                              // as many runs of usual spread stand behind each class
+constexpr int kUsualRuns = 10;                              // prior: a class starts from so many runs of usual spread
 constexpr double kMostWeight = 30;                          // of a source's runs, lest the largest source rule
 constexpr double kMostInReach = 165;                        // the same where how far errors reach is read off
 constexpr double kNormalSpread = 1.4826;                    // of a median distance, in standard deviations

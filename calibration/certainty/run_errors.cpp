@@ -66,7 +66,7 @@ RunErrors run_errors(const std::vector<std::filesystem::path>& tables, const std
           simulator::likeness_of(runs[i].job, runs[i].cluster, mfu_of(runs[i], row.predicted_iteration_s));
       const double off = std::log(row.measured_iteration_s / row.predicted_iteration_s);
       errors.time.push_back({like, row.source, runs[i].sweep, off, off - moved(runs[i], shifts, machines)});
-      // What trainers keep of weights in 8 bits beside those in 16 differs, and tables print what the allocator holds.
+      // Trainers keep different 8-bit weights in addition to the 16-bit ones, and tables print the allocator's total.
       if (runs[i].job.plan.fp8 != program::Fp8::kNone) continue;
       if (!row.measured_peak_bytes || !row.predicted_peak_bytes) continue;
       RunError memory{like, row.source, runs[i].sweep, std::log(*row.measured_peak_bytes / *row.predicted_peak_bytes)};

@@ -21,7 +21,7 @@ struct MachineRuns {
   double best = 0;   ///< at which the median of these runs' errors is zero
   double left_out =
       0;  ///< what others' best say of five runs and more: on this machine, else of this device; 0: there are none
-  int others = 0;        ///< publishers and machines behind `left_out`
+  int others = 0;        ///< publishers and machines that `left_out` is based on
   double mean = 0;       ///< of |predicted / measured - 1|, as shipped
   double bias = 0;       ///< of predicted / measured - 1, as shipped
   double left_mean = 0;  ///< the same with the scale `left_out`

@@ -53,7 +53,7 @@ class KernelFitter {
     fit_.report.push_back(fmt::format("{}: {}; kept from the base", pointer, why));
   }
 
-  // Equal products differ by what runs beside them: their median counts, weighted by the time spent in them.
+  // Equal products differ by what runs concurrently: their median counts, weighted by the time spent in them.
   void fit_products() {
     constexpr const char* kPointer = "/device/gemm_efficiency";
     hardware::Device& device = fit_.node.device;

@@ -14,7 +14,7 @@ namespace {
 hardware::Topology topology_of(const imports::GpuTopology& matrix) {
   const int least = matrix.least_nvlinks(), most = matrix.most_nvlinks();
   if (most == 0) return hardware::Topology::kPcie;
-  // Behind a switch every pair shows all links of a GPU; with direct links, numbers differ or some pairs have none.
+  // With a switch every pair shows all links of a GPU; with direct links, numbers differ or some pairs have none.
   return least == most ? hardware::Topology::kNvswitch : hardware::Topology::kCubeMesh;
 }
 

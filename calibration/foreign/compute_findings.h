@@ -9,10 +9,10 @@
 
 namespace trivium::calibration::foreign {
 
-/// Parts of what the rank computes that are beyond the plan, none counted twice: work that is done again, attention
-/// that is not fused, ops of many small kernels, products that all run below the profile's rate, and single ops that
-/// are slow for their like. On cores the profile is of other kernels than the run's, so that only ops that are slow
-/// beside the run's own products are told.
+/// Compute time of the rank beyond the plan, in parts of which none is counted twice: work that is done again,
+/// attention that is not fused, ops of many small kernels, products that all run below the profile's rate, and single
+/// ops that are slow for their kind. On cores the profile describes other kernels than the run's, so only ops that are
+/// slow compared with the run's own products are reported.
 std::vector<Finding> compute_findings(const RankTimes& rank, const RankPlan& plan, bool on_cores, bool flash);
 
 /// Measured over predicted time of the run's products at the median, weighted by what is predicted: how the device

@@ -1,4 +1,4 @@
-// Sets of times: what was busy, and what was hidden behind it.
+// Sets of times: when something was busy, and how much of one set another hides.
 #pragma once
 
 #include <vector>

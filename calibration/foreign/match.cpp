@@ -222,8 +222,8 @@ class Matcher {
     return named(Meaning::kNorm, backward);
   }
 
-  /// Products of queries and of attention's output may have one shape: the first after an attention is its output, and
-  /// going back the last before it. So may gradients of two matrices: each is computed beside that of its input.
+  /// Query and attention-output projections may have equal shapes: the first product after an attention is its output,
+  /// in the backward the last one before it. So may two weight gradients: each runs next to its own data gradient.
   void settle_choices(std::vector<Match>& matches) {
     if (choices_.empty()) return;
     const std::vector<std::size_t> order = begins_in_order();

@@ -25,7 +25,7 @@ Meaning first_in(const std::string& name, std::span<const Row> rows) {
   return found == rows.end() ? Meaning::kUnknown : found->second;
 }
 
-// PyTorch's operators by the name behind "aten::", without the last underscore of those that work in place.
+// PyTorch's operators by the name after "aten::", without the trailing underscore of in-place variants.
 constexpr Row kOperators[] = {
     {"mm", Meaning::kProduct},
     {"addmm", Meaning::kProduct},

@@ -111,7 +111,7 @@ class History {
   // Live blocks when most was allocated.
   std::unordered_map<std::int64_t, Block> at_peak() {
     std::int64_t level = now_, most = now_;
-    std::size_t peak = static_cast<std::size_t>(events());  // behind so many events
+    std::size_t peak = static_cast<std::size_t>(events());  // after so many events
     for (std::size_t i = peak; i-- > 0;) {
       level -= change_of(*(*events_)[i]);
       if (level > most) most = level, peak = i;

@@ -1,4 +1,4 @@
-// Snapshots of PyTorch's caching allocator: what lay in a device's memory when it was fullest, beside the plan's
+// Snapshots of PyTorch's caching allocator: what a device's memory held at its peak, compared with the plan's
 // memory.
 #pragma once
 

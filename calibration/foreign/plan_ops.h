@@ -53,8 +53,8 @@ bool is_product(const std::string& op);
 /// All products of a plan as one.
 RankPlan with_products_together(RankPlan plan);
 
-/// The name of an op: its kind, or of a product its matrix, with "_dgrad" or "_wgrad" behind it. Parts of the loss are
-/// one, as are blocks of attention.
+/// The name of an op: its kind or, for a product, its matrix, with "_dgrad" or "_wgrad" appended. Parts of the loss
+/// share one name, as do blocks of attention.
 std::string name_of(const program::Program& program, const program::Body& body, const program::Op& op);
 
 PlanShapes shapes_of(const program::Program& program);

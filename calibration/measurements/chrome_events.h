@@ -20,7 +20,7 @@ struct ChromeEvent {
 
 struct ChromeTrace {
   std::string file;
-  nlohmann::json head;  ///< the document's members beside the events
+  nlohmann::json head;  ///< the document's members other than the events
   std::vector<ChromeEvent> events;
   bool is_truncated = false;
 };

@@ -20,9 +20,9 @@ struct Collected {
   std::vector<std::string> record_files;     ///< those of the run records, in their order
 };
 
-/// Reads files of any kind that an importer knows. A plan says what the logs and traces behind it ran, until the next
-/// plan. Rows of tables of published runs count where their hardware is that of the first record, plan or row, but for
-/// those of tier C. Errors: Failure(kInput) naming the file; Failure(kUsage) for a log without a plan before it.
+/// Reads files of any kind that an importer recognises. A plan says what the logs and traces that follow it ran, until
+/// the next plan. Rows of tables of published runs count where their hardware is that of the first record, plan or row,
+/// except those of tier C. Errors: Failure(kInput) naming the file; Failure(kUsage) for a log without a plan before it.
 Collected collect_measurements(const std::vector<std::string>& files);
 
 }  // namespace trivium::calibration

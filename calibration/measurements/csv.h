@@ -15,7 +15,7 @@ namespace trivium::calibration {
 /// and a byte-order mark are accepted, empty lines skipped.
 class CsvTable {
  public:
-  /// Errors (Failure kInput): an open quote, text behind a closing quote, a line with another number of fields than the
+  /// Errors (Failure kInput): an open quote, text after a closing quote, a line with another number of fields than the
   /// header, a header that names a column twice or none at all. `file` names the table in messages.
   CsvTable(std::string_view text, std::string file);
 

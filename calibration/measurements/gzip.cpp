@@ -51,7 +51,7 @@ class Inflater {
   std::string room_;
 };
 
-/// All members, one behind the other.
+/// All members, one after another.
 void unpack(std::string_view bytes, const std::string& file, const Sink& sink) {
   const auto refuse = [&](const std::string& what) {
     throw base::Failure(base::ErrorKind::kInput, file + ": " + what);

@@ -9,8 +9,8 @@ namespace trivium::calibration::imports {
 /// Whether a file begins as gzip's do (RFC 1952).
 bool is_gzip(std::string_view bytes);
 
-/// What the file holds: all its members, one behind the other. Errors: Failure(kInput) naming `file` where it ends
-/// early, is broken, holds more than `base::input_limit`, or where something else than zeros stands behind its end.
+/// The file's content: all its members, one after another. Errors: Failure(kInput) naming `file` where it ends early,
+/// is corrupt, holds more than `base::input_limit`, or where anything but zeros follows its end.
 std::string unpacked(std::string_view bytes, const std::string& file);
 
 }  // namespace trivium::calibration::imports

@@ -48,7 +48,7 @@ class HostOperators {
   Kernel kernel_of(const KernelTrace& trace, std::size_t event, double begin_s, double end_s) const;
   std::vector<HostEvent> events_;  // sorted, in the order of `operators`
   std::map<std::int64_t, std::int32_t> by_id_;
-  std::map<std::int64_t, std::pair<std::size_t, std::size_t>> threads_;  // first event and one behind the last
+  std::map<std::int64_t, std::pair<std::size_t, std::size_t>> threads_;  // first event and one past the last
 };
 
 }  // namespace trivium::calibration::imports

@@ -26,8 +26,8 @@ struct OwnRun {
   std::string cluster_at;
 };
 
-/// What one file says. Which plan a log or trace is of, and whose machine a row speaks of, follows from the files
-/// beside it (calibration/measurements/collect.h).
+/// What one file says. Which plan a log or trace belongs to, and whose machine a row describes, follows from the other
+/// files given with it (calibration/measurements/collect.h).
 using FileContent =
     std::variant<OwnRun, program::PlanFile, hardware::Node, imports::CollectiveTimes, imports::GpuTopology,
                  imports::KernelTrace, imports::TrainingLog, std::vector<PublishedRun>>;

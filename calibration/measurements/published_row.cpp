@@ -198,7 +198,7 @@ DType wire_type(const program::StackTraits& stack, DType precision) {
 }
 
 void set_overlap(const CsvTable::Row& row, const program::StackTraits& stack, program::Plan& plan) {
-  // Wide gradients that hooks add to are reduced as a whole behind a pipeline's last backward.
+  // Wide gradients that hooks add to are reduced as a whole after a pipeline's last backward.
   const bool by_default = stack.overlaps_gradients_by_default && !(stack.fills_half_gradients && plan.pipeline > 1);
   plan.overlap.gradient_reduction = row.text("dp_overlap").empty() ? by_default : yes(row, "dp_overlap");
   plan.overlap.parameter_gather = (plan.zero_stage == 1 || plan.zero_stage == 3) && stack.gathers_ahead_by_default;
@@ -220,7 +220,7 @@ int shard_of(const CsvTable::Row& row, int all) {
 }
 
 /// Megatron-Core's DistributedDataParallel, where nobody says otherwise: a bucket grows with the ranks that share it;
-/// behind the first stage of a pipeline, and in all chunks but a stage's first, one holds everything.
+/// after the first stage of a pipeline, and in all chunks but a stage's first, one holds everything.
 std::int64_t usual_bucket(const program::StackTraits& stack, const program::Plan& plan) {
   constexpr std::int64_t kEachRank = 1'000'000, kEverything = std::int64_t{1} << 40;
   if (stack.bucket_elements == 0 || plan.zero_stage > 1) return 0;

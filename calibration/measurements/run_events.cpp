@@ -71,7 +71,7 @@ RendezvousKey rendezvous_of(const program::Program& program, const program::Even
 
 bool is_collective(const program::Op& op) { return program::is_communication(op.kind) && !is_transfer(op); }
 
-/// The least that a member of each collective took behind the arrival of the last.
+/// The shortest time that a member of each collective took after the last one's arrival.
 std::map<RendezvousKey, double> own_times(const program::Program& program, const program::RunRecord& record,
                                           base::CancellationPoint& cancellation) {
   std::map<RendezvousKey, double> times;

@@ -1,4 +1,4 @@
-// The events of a real run beside the ops they were.
+// The events of a real run, each with the op that it executed.
 #pragma once
 
 #include <stop_token>
@@ -8,9 +8,9 @@
 
 namespace trivium::calibration {
 
-/// One measured op. Time spent waiting for partners stands apart: a collective's own time is that of the member which
-/// waited least behind the last one's arrival; what the others took longer they waited as well, to be woken or for
-/// hosts that were interrupted.
+/// One measured op. Time spent waiting for partners is kept apart: a collective's own time is that of the member which
+/// took the least time after the last one's arrival; what the others took beyond that counts as waiting, to be woken or
+/// for interrupted hosts.
 struct OpEvent {
   int step = 0, rank = 0;
   const program::Op* op = nullptr;
@@ -20,7 +20,7 @@ struct OpEvent {
   const program::Task* task = nullptr;  ///< whose op it is
 };
 
-/// Ends of transfers overlap the work that runs beside them: their span says when they were posted, not what they cost.
+/// Ends of transfers overlap concurrent work: their span says when they were posted, not what they cost.
 bool is_transfer(const program::Op& op);
 
 /// Events of a record, with the ops of `program`, which must outlive them. The first step of a run warms caches and is

@@ -8,7 +8,7 @@
 
 namespace trivium::calibration {
 
-/// One prediction beside its measurement, both above zero.
+/// One prediction with its measurement, both above zero.
 struct Pair {
   double measured = 0;
   double predicted = 0;

@@ -181,8 +181,8 @@ class Reader {
     set(log_.context, number_after(line, " context-parallel size:"));
   }
 
-  // Behind dots: `  tensor_model_parallel_size ...... 2` of Megatron's dump of arguments, and of its timers
-  // `    forward-backward ...... : (12.30, 12.40)`, which are there where those that synchronise are on.
+  // Values after dots: `  tensor_model_parallel_size ...... 2` of Megatron's dump of arguments, and its timers `
+  // forward-backward ...... : (12.30, 12.40)`, printed where the synchronising ones are enabled.
   void setting(std::string_view line) {
     const std::vector<std::string> words = words_of(line);
     if (words.size() < 3 || !words[1].starts_with("...")) return;

@@ -23,7 +23,7 @@ struct TrainingLog {
   bool perturbed = false;                              ///< timers that synchronise were on: the run was slower for them
   bool is_truncated = false;
 
-  /// Median behind the warm-up (the first five, or half where there are fewer).
+  /// Median after the warm-up (the first five steps, or half where there are fewer).
   double typical_iteration_s() const;
 };
 

@@ -43,7 +43,7 @@ std::function<double(const hardware::Node&)> time_of(const program::Op& op) {
   };
 }
 
-/// The number behind "NAME=" in "b=1, m=4096, k=5120, …".
+/// The number after "NAME=" in "b=1, m=4096, k=5120, …".
 std::int64_t number_in(const CsvTable::Row& row, const std::string& name) {
   const std::string& shape = row.text("shape");
   const auto at = (" " + shape).find(" " + name + "=");

@@ -39,14 +39,14 @@ struct Replan {
 /// Ranks from this factor on are called stragglers.
 inline constexpr double kStragglerFactor = 1.2;
 
-/// Dynamic programming over chunks and layers given out, in model order: slowest(c, n) = min over k of
-/// max(slowest(c-1, n-k), ends_c + the k layers behind n-k as c computes them), and of the splits whose slowest chunk
-/// is that fast the one that takes the least time in all. A layer on another stage takes what layers of its sort
-/// (dense, mixture) take there; a sort that the stage has not run takes its time elsewhere, scaled by how fast the
-/// stage is otherwise. The stage is as slow as its slowest rank. Chunks hold at most as many layers as fit the
-/// cluster's memory. What the proposal is predicted to gain is the difference between the passes of both plans, walked
-/// in the order of the schedule with measured times (simulator/analytic/schedule_costs.h); all else is taken to stay.
-/// Where nothing is gained the plan stays as it is. Errors: Failure(kInput) where the record cannot be used.
+/// Dynamic programming over chunks and layers assigned so far, in model order: slowest(c, n) = min over k of
+/// max(slowest(c-1, n-k), ends_c + the k layers after n-k as c computes them), and among the splits whose slowest chunk
+/// is that fast, the one with the least total time. A layer moved to another stage takes the time of that stage's
+/// layers of its sort (dense, mixture); a sort that the stage has not run takes its time elsewhere, scaled by how fast
+/// the stage is otherwise. A stage is as slow as its slowest rank. Chunks hold at most as many layers as fit the
+/// cluster's memory. The predicted gain of the proposal is the difference between the passes of both plans, walked in
+/// the order of the schedule with measured times (simulator/analytic/schedule_costs.h); everything else is assumed
+/// unchanged. Where nothing is gained the plan stays as it is. Errors: Failure(kInput) where the record cannot be used.
 Replan replan(const program::RunRecord& record, const hardware::Cluster& cluster);
 
 }  // namespace trivium::calibration

@@ -23,7 +23,7 @@ class PreparedRun {
   hardware::Cluster cluster_;
   std::shared_ptr<const program::Program> program_;  ///< as simulator::prepare() orders it
   double crowding_ = 1;
-  bool by_op_ = false;  ///< collectives beside kernels: only seen op by op
+  bool by_op_ = false;  ///< has collectives overlapping with kernels, which only op-by-op replay sees
 };
 
 }  // namespace trivium::calibration

@@ -14,8 +14,8 @@ struct Replayed {
   simulator::Simulation simulation;
 };
 
-/// Whether only the op level sees all overlap of the job: collectives inside bodies that run beside their kernels.
-/// Without them whole segments give the same times, many times faster.
+/// Whether only the op level sees all overlap of the job: collectives inside op sequences that overlap with their
+/// kernels. Without them, replaying whole segments gives the same times, many times faster.
 bool needs_ops(const program::Job& job);
 
 /// Whether it would fit the devices is not asked: what was measured did run. `timeline`: kept in the simulation.

@@ -20,7 +20,7 @@ namespace imports {
 struct TrainingLog;
 }
 
-/// One measured case beside its prediction.
+/// One measured case with its prediction.
 struct ValidationRow {
   std::string case_name, source, hardware;
   std::string tier;  ///< A exact · B good · C digitised or with an unknown setting: reported, in no group
@@ -54,7 +54,7 @@ struct ValidationGroup {
   int within = 0;                      ///< of `cases`, those whose measurement lies in its interval
 };
 
-/// One prediction beside its measurement, for a picture.
+/// One prediction with its measurement, for a plot.
 struct ParityPoint {
   std::string name;
   double measured = 0, predicted = 0;  ///< s
@@ -98,12 +98,12 @@ struct Validation {
 /// Simulates the plan on the cluster op by op and compares it with its run. The row is the iteration (median of the
 /// steps but the first) and the fullest rank's memory. Groups, the largest difference in seconds first: "step", every
 /// measured step against the prediction; "op", "lane" and "rank", the time at work over all ranks, one case a step;
-/// "wait", the time ranks stood at collectives for others; "memory", one case a rank. A collective's own work is that
-/// of the member which waited least (OpEvent); the predicted lateness of hosts counts as waiting too. So how late hosts
-/// are does not look like an error of the collective. Transfers overlap what runs beside them and are compared through
-/// the step alone. Where the record was made of another Program than this plan lowers to, the row's source says so, and
-/// ops are compared by kind alone. A plan that the cluster cannot run gives an unsupported row. Errors: Failure(kInput)
-/// for a record without steps; Failure(kInterrupted) where `stop` was asked for.
+/// "wait", the time ranks waited for others at collectives; "memory", one case a rank. A collective's own work is that
+/// of the member which waited least (OpEvent); the predicted lateness of hosts counts as waiting too, so that late
+/// hosts do not look like an error of the collective. Transfers overlap concurrent work and are compared through the
+/// step alone. Where the record was made of another Program than this plan lowers to, the row's source says so, and ops
+/// are compared by kind alone. A plan that the cluster cannot run gives an unsupported row. Errors: Failure(kInput) for
+/// a record without steps; Failure(kInterrupted) where `stop` was requested.
 Validation validate_run(const program::PlanFile& plan, const program::RunRecord& record,
                         const hardware::Cluster& cluster, const std::stop_token& stop = {});
 

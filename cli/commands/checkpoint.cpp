@@ -89,7 +89,7 @@ struct Conversion {
   std::string from, to, plan, model;
 };
 
-/// The description of a model whose weights lie in `file`: what --model says, else config.json beside it.
+/// The description of the model whose weights are in `file`: what --model says, else config.json next to it.
 models::Model model_beside(const Conversion& c) {
   if (!c.model.empty()) return models::load_model(c.model);
   const fs::path config = fs::path(c.from).parent_path() / "config.json";

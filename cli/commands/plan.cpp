@@ -142,7 +142,7 @@ int run(const PlanOptions& options) {
   wanted.distinct = options.distinct;
   const Interrupts interrupts;
   const planner::Effort effort{options.threads, interrupts.token()};
-  // Naive ways take their turn where the search leaves a core idle; beside no answer nobody asks for them.
+  // Baselines run where the search leaves a core idle; where the search finds no plan, nobody needs them.
   std::stop_source enough;
   const std::stop_callback interrupted(effort.stop, [&] { enough.request_stop(); });
   auto naive =
@@ -181,7 +181,7 @@ int run(const PlanOptions& options) {
   if (!hint.empty()) base::say("hint: {}\n", hint);
   tell_unmeasured(options.job);
   if (interrupts.happened() && !nothing_fits_it) {
-    // A search that had ended knows that nothing fits, whatever was interrupted behind it.
+    // A search that ran to its end knows that nothing fits, even if something after it was interrupted.
     if (result.best.empty() && result.proved)
       throw base::Failure(base::ErrorKind::kNoPlan, nothing_fits(wanted, result, {}));
     throw base::Failure(base::ErrorKind::kInterrupted, result.best.empty()

@@ -214,8 +214,8 @@ program::Plan rebalanced(const program::RunRecord& record, const hardware::Clust
   return better.plan;
 }
 
-/// Trains, stops behind every `rebalance` steps as Ctrl-C would, with a checkpoint, and goes on from it under the plan
-/// that what was measured asks for. The record is that of the last plan.
+/// Trains, stops after every `rebalance` steps as Ctrl-C would, with a checkpoint, and resumes from it under the plan
+/// that the measurements call for. The record is that of the last plan.
 int train_rebalanced(RunOptions options, const Interrupts& interrupts) {
   JobRequest request = request_of(options, true);
   require_devices(request, false);

@@ -112,7 +112,7 @@ void write_script(const TrialsOptions& options, const MeasuredPlan& trial) {
                               launch::export_plan(trial.request.file.job, trial.request.cluster, to).text);
 }
 
-/// Seconds of an iteration: the median behind the warm-up, of the run record where there is one, else of the log.
+/// Seconds of an iteration: the median after the warm-up, of the run record where there is one, else of the log.
 double measured(const MeasuredPlan& trial) {
   std::error_code none;
   if (std::filesystem::exists(trial.record, none)) {

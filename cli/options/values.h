@@ -19,7 +19,7 @@ CLI::Validator sequence_suffixes();
 /// The values that an option takes, where they are few and have names: of `one_of`, or of "none|host|disk".
 std::vector<std::string> values_of(const CLI::Option& option);
 
-/// What help shows behind an option: "N", "FILE", "op|segment"; empty for a flag.
+/// What help shows after an option: "N", "FILE", "op|segment"; empty for a flag.
 std::string value_name(const CLI::Option& option);
 
 }  // namespace trivium::cli

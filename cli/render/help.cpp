@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::size_t kColumns = 100, kWidestNames = 34;
 
-/// Text from column `indent` on, broken between words; its first line goes on behind what is there.
+/// Text from column `indent` on, broken between words; its first line continues the current one.
 std::string wrapped(const std::string& text, std::size_t indent) {
   std::istringstream words(text);
   std::string out, word;

@@ -17,7 +17,7 @@ struct Manual {
   std::string command;             ///< "plan", "checkpoint inspect"; empty: the program itself
   std::string about;               ///< a paragraph
   std::vector<std::string> usual;  ///< options of the short help, "--model"; empty: all of them
-  std::vector<Example> examples;   ///< one behind the other they work in a folder that holds text.txt alone
+  std::vector<Example> examples;   ///< run in this order they work in a folder that holds text.txt alone
 };
 
 /// The program's own first, then commands in the order of help, which is an order in which their examples work.

@@ -1,4 +1,4 @@
-// What stands beside the answer of `trivium plan`: naive ways to split, and what was measured.
+// What `trivium plan` prints with its answer: baselines, and what was measured.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -11,8 +11,8 @@
 
 namespace trivium::cli {
 
-/// The best plan beside naive ways and beside the best MFU that was measured on its devices. Adds `baselines` and
-/// `promise` to `json`. Empty where there is no plan.
+/// The best plan compared with baselines and with the best MFU measured on its devices. Adds `baselines` and `promise`
+/// to `json`. Empty where there is no plan.
 std::string beside(const planner::SearchRequest& request, const planner::SearchResult& result,
                    const std::vector<planner::Baseline>& naive, nlohmann::json& json);
 

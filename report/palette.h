@@ -9,8 +9,8 @@
 
 namespace trivium::report {
 
-/// What work is, wherever it is drawn. Foreign kernels and parts of memory, which never stand beside these, borrow
-/// them.
+/// What work is, wherever it is drawn. Foreign kernels and parts of memory, which never appear together with these,
+/// reuse their colours.
 enum class Kind : std::uint8_t {
   kForward,
   kBackward,

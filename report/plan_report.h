@@ -12,7 +12,7 @@
 
 namespace trivium::report {
 
-/// A plan beside others.
+/// A plan listed with others.
 struct PlanLine {
   std::string summary;
   double iteration_s = 0, tokens_per_s = 0, mfu = 0;

@@ -20,7 +20,7 @@ using calibration::ParityPoint;
 using calibration::TimelinePair;
 using calibration::ValidationGroup;
 
-constexpr double kBand = 0.1;  // of the parity plot and of the lines beside the bars
+constexpr double kBand = 0.1;  // of the parity plot and of the lines next to the bars
 
 std::string text_at(double x, double y, const char* anchor, const std::string& text) {
   return fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"{}\">{}</text>\n", x, y, anchor, escaped(text));

@@ -1,4 +1,4 @@
-// Pictures of predictions beside measurements as SVG elements. Same values, same bytes.
+// Plots of predictions against measurements as SVG elements. Same values, same bytes.
 #pragma once
 
 #include <span>

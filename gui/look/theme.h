@@ -1,4 +1,4 @@
-// Colours: safe for colour-blind readers, always beside a label, on light and on dark ground.
+// Colours: safe for colour-blind readers, never without a label, on light and dark backgrounds.
 #pragma once
 
 #include <QColor>

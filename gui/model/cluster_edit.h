@@ -15,7 +15,7 @@ Scenario add_nodes(Scenario scenario, const std::string& profile, int count);
 Scenario set_count(Scenario scenario, int group, int count);
 /// The group's nodes become others of a profile. Errors: Failure(kInput).
 Scenario set_kind(Scenario scenario, int group, const std::string& profile);
-/// The group once more behind itself, as a group of its own.
+/// Inserts a copy of the group after it, as a group of its own.
 Scenario duplicate_group(Scenario scenario, int group);
 
 /// Constants of a node that can be edited as text with units.

@@ -1,4 +1,4 @@
-// Plans beside each other: rows of a table, points of a picture, differences.
+// Plans side by side: rows of a table, points of a plot, differences.
 #pragma once
 
 #include <array>

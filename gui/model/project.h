@@ -1,4 +1,4 @@
-// Projects: a scenario with what the user kept beside it, in one file.
+// Projects: a scenario with what the user saved along with it, in one file.
 #pragma once
 
 #include <string>
@@ -13,7 +13,7 @@ struct Project {
   Scenario scenario;
   std::vector<program::Plan> pinned;  ///< plans kept to compare with
   std::string corpus;                 ///< text that runs train on; empty: none chosen
-  std::string record;                 ///< run record that stands beside the prediction; empty: none
+  std::string record;                 ///< run record that is compared with the prediction; empty: none
   ViewState views = {};               ///< how they stood when it was saved
 };
 

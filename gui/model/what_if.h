@@ -19,7 +19,7 @@ enum class Question { kDevices, kDevicesAndBatch, kBatch, kSequence, kDeadline, 
 struct QuestionTraits {
   Question question{};
   const char* words = "";   ///< "more or fewer devices"
-  const char* takes = "";   ///< what has to be said beside it: "counts of devices"; empty: nothing
+  const char* takes = "";   ///< the input it needs: "counts of devices"; empty: none
   const char* option = "";  ///< of the command that answers it; with "=" where the value follows
   const char* axis = "";    ///< what lies along the picture
   bool doubles = false;     ///< along it values double

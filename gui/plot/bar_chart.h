@@ -1,4 +1,4 @@
-// Stacked bars, one beside the other, with a line for what there is at most. Thousands of them are slim.
+// Stacked bars, side by side, with a line for the limit. Thousands of them are drawn narrow.
 #pragma once
 
 #include <functional>

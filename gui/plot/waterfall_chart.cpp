@@ -14,7 +14,7 @@ constexpr double kCutBelow = 0.5;    // of the least sum: all steps together
 constexpr double kLines = 1.45;      // of the height of text: a row
 constexpr double kTallest = 26;      // pixels of a row
 constexpr double kNameShare = 0.34;  // of the width, at most
-constexpr double kFigures = 78;      // pixels for a figure behind a bar
+constexpr double kFigures = 78;      // pixels for a figure after a bar
 
 }  // namespace
 

@@ -1,4 +1,4 @@
-// Beside a timeline: where the time of a range goes, and what the chosen span is.
+// Next to a timeline: where the time of a range goes, and what the selected span is.
 #pragma once
 
 #include <QLabel>

@@ -188,7 +188,7 @@ void FlameView::leaveEvent(QEvent* event) {
   update();
 }
 
-// To the bar beside it.
+// To the neighbouring bar.
 void FlameView::step(int direction) {
   const auto siblings = flame_->children(flame_->node(focus_).parent);
   const auto here = std::find(siblings.begin(), siblings.end(), focus_);

@@ -12,7 +12,7 @@ constexpr int kRowGap = 1;  ///< pixels of ground below every lane
 /// `share_of_b` 256ths of b, the rest of a.
 QRgb mix(QRgb a, QRgb b, int share_of_b);
 
-/// What lies behind the bands: the page, and lanes where nothing runs.
+/// What is painted behind the bands: the page, and lanes where nothing runs.
 struct StripGround {
   QRgb page = 0, lane = 0;
 };

@@ -1,4 +1,4 @@
-// Two plans beside each other: their timelines, and what makes the difference.
+// Two plans side by side: their timelines, and what makes the difference.
 #pragma once
 
 #include <array>

@@ -18,7 +18,7 @@ namespace trivium::gui {
 namespace {
 
 constexpr int kSlimmestPin = 150;  // pixels of a column of the comparison
-constexpr int kHeaderMargin = 16;  // pixels of a header beside its words
+constexpr int kHeaderMargin = 16;  // pixels of a header around its text
 
 bool equal(const program::Plan& a, const program::Plan& b) { return program::to_json(a) == program::to_json(b); }
 

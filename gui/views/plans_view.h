@@ -39,7 +39,7 @@ class PlansView : public QWidget {
   std::vector<program::Plan> pinned() const;
   /// Makes a plan of the table the document's.
   void use(int row);
-  /// Says what keeps a plan of the table behind the best.
+  /// Says why a plan of the table is slower than the best.
   void explain_why_not(int row);
   /// The same for the document's plan, whether or not the search looked at it: which rule or how much memory rules it
   /// out, or how much slower it is than the best of the table and where.
@@ -52,7 +52,7 @@ class PlansView : public QWidget {
   /// No plan of the search at hand, or of the last one, takes less; 0: that is not known.
   double bound_s() const { return progress_now_.bound_s; }
 
-  /// Pinned plans and the first of the table, named: what can be set beside the document's plan.
+  /// Pinned plans and the first of the table, named: what the document's plan can be compared with.
   std::vector<TwoPlansView::Choice> choices() const;
   const std::vector<PlanRow>& plans() const { return model_.rows(); }
   const std::vector<PlanRow>& pinned_rows() const { return pins_; }

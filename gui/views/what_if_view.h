@@ -19,7 +19,7 @@ class WhatIfView : public QWidget {
  public:
   explicit WhatIfView(Document& document, QWidget* parent = nullptr);
 
-  /// Begins the searches of the question that stands there; where it cannot be asked, says why beside it.
+  /// Starts the searches of the selected question; where it cannot be asked, the reason is shown next to it.
   void ask();
   /// Ends them with the rows so far.
   void cancel();

@@ -10,7 +10,7 @@
 
 namespace trivium::gui {
 
-/// Iteration, throughput, MFU, memory and cost; what the last edit changed stands beside the iteration.
+/// Iteration, throughput, MFU, memory and cost; the effect of the last edit is shown next to the iteration.
 class Headline : public QWidget {
  public:
   explicit Headline(Document& document, QWidget* parent = nullptr);

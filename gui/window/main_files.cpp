@@ -40,7 +40,7 @@ QMessageBox* question_about(QWidget& window, const QString& text, const QString&
 
 }  // namespace
 
-/// What belongs to one work beside its scenario.
+/// What belongs to one work in addition to its scenario.
 struct MainWindow::Work {
   QString path, record, corpus;
   std::shared_ptr<const program::RunRecord> run;

@@ -1,4 +1,4 @@
-// Traces of other trainers beside the plan.
+// Traces of other trainers, compared with the plan.
 #include <QFileDialog>
 #include <QFileInfo>
 

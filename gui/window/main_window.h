@@ -63,7 +63,7 @@ class MainWindow : public QMainWindow {
   QLineEdit& command() { return *command_; }
 
   void show_view(View view);
-  /// Compare with two plans beside each other.
+  /// Compares two plans side by side.
   void show_two_plans();
   /// How the views stand, as projects keep it.
   ViewState view_state() const;
@@ -214,7 +214,7 @@ class MainWindow : public QMainWindow {
   QTimer autosave_timer_;
   QString path_;    // of the project; empty: not saved yet
   QString record_;  // of the run that is compared
-  QString kept_;    // the record whose copy stands beside the unsaved work
+  QString kept_;    // the record whose copy is stored with the unsaved work
   std::shared_ptr<const program::RunRecord> run_;
   std::shared_ptr<const Evaluation> drawn_;      // what the timeline shows
   std::shared_ptr<const Evaluation> compared_;   // what the comparison shows, with run_

@@ -33,7 +33,7 @@ class RunPanel : public QWidget {
   LineChart& speed() { return *speed_; }
   /// Which plan the curves are of, and whether it is another than the document's.
   const QLabel& whose() const { return *whose_; }
-  /// Writes a text to train on beside the unsaved work and chooses it.
+  /// Writes a text to train on next to the unsaved work and selects it.
   QPushButton& sample() { return *sample_; }
   static constexpr std::size_t kMostPoints = 8192;  ///< that a curve has
   QString record_path() const { return record_; }
@@ -68,7 +68,7 @@ class RunPanel : public QWidget {
   /// A run has left a record.
   std::function<void(const QString& record)> on_record;
 
-  /// The command line program beside this one, else the one on the path.
+  /// The command-line program next to this one, else the one on the path.
   static QString trivium_program();
 
  protected:

@@ -33,7 +33,7 @@ enum class Category : std::uint8_t {
 };
 constexpr int kCategories = 18;
 std::string_view name_of(Category category);
-/// The colour of a category. Kernels of other programs have those of work that never stands beside them.
+/// The colour of a category. Kernels of other programs reuse colours of work that never appears together with them.
 int hue_of(Category category);
 
 /// Of an op (null: the task as a whole) on its lane.

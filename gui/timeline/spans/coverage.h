@@ -31,9 +31,9 @@ void add_coverage(const SpanStore& store, std::uint32_t track, const TimeScale& 
 /// What covers a track, at weight 1, where it is known already on the same scale; else nothing.
 using KnownShares = std::function<std::span<const float>(std::uint32_t track)>;
 
-/// The mean over the tracks that a row shows; those that are known are not walked again. Where columns are wide beside
-/// the bins of the row's summary, their edges move to bin edges, at most an eighth of a column away; the share is exact
-/// for the column so moved.
+/// The mean over the tracks that a row shows; known ones are not walked again. Where columns are wide compared with the
+/// bins of the row's summary, their edges move to bin edges, at most an eighth of a column away; the share is exact for
+/// the column so moved.
 void add_row_coverage(const SpanStore& store, std::int32_t row, const TimeScale& scale, std::span<float> shares,
                       const KnownShares& known = {});
 

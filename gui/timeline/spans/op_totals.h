@@ -66,8 +66,8 @@ class OpNames {
 std::vector<OpTotal> op_totals(const SpanStore& store, const Stretch& stretch, const WorkOf& work,
                                const std::stop_token& stop = {});
 
-/// The next span of the same op as `like` that starts behind `after` (none: the first), or the first again; within the
-/// stretch.
+/// The next span of the same op as `like` that starts after `after` (none: the first), wrapping around to the first;
+/// within the stretch.
 std::uint32_t next_of_op(const SpanStore& store, const Stretch& stretch, std::uint32_t like,
                          std::optional<std::uint32_t> after);
 

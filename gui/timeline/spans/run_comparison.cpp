@@ -148,7 +148,7 @@ class Comparer {
            kSecondsPerPs;
   }
 
-  // A stage is simulated by one rank; every measured rank of it stands beside that one.
+  // One rank simulates a stage; every measured rank of the stage is compared with it.
   void add_predicted_rank(int rank) {
     if (rank < 0 || rank >= predicted_.program->mesh.size() || !predicted_ranks_.emplace(rank, true).second) return;
     for (const std::size_t e : by_rank_[predicted_.program->representative(predicted_.program->role_of(rank))]) {
@@ -189,7 +189,7 @@ class Comparer {
     builder_.add(span);
   }
 
-  /// Collectives of a machine without lanes of their own run on the compute lane, but stand beside each other here.
+  /// Collectives of a machine without separate lanes run on the compute lane, but are shown side by side here.
   static program::Lane lane_of(const Event& event, const program::Op* op) {
     return op != nullptr ? op->lane : event.lane;
   }

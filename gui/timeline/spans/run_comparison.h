@@ -1,4 +1,4 @@
-// Predicted above measured: one step of a run beside the simulation of its plan, op by op.
+// Predicted above measured: one step of a run compared with the simulation of its plan, op by op.
 #pragma once
 
 #include <memory>
@@ -47,11 +47,11 @@ struct ComparedGroup {
 int error_class(double error);
 std::string error_words(int error_class);
 
-/// `step` -1: the one nearest to the run's median of those that have events, the first left out where there are others
-/// (it warms caches). Ranks stand beside
-/// the simulated rank of their stage. The error lane shows an op where and as long as it was measured. Errors:
-/// Failure(kInput) for a record without events or a plan that cannot be simulated on the cluster, Failure(kInterrupted)
-/// where `stop` asked to give it up.
+/// `step` -1: the one nearest to the run's median among those that have events, the first left out where
+/// there are others (it warms caches). Ranks are compared with the simulated rank of their stage. The error
+/// lane shows an op where and as long as it was measured. Errors: Failure(kInput) for a record without
+/// events or a plan that cannot be simulated on the cluster, Failure(kInterrupted) where `stop` was
+/// requested.
 RunComparison compare_run(const program::PlanFile& plan, const hardware::Cluster& cluster,
                           const program::RunRecord& record, int step = -1, const std::stop_token& stop = {});
 

@@ -15,8 +15,8 @@ namespace trivium::gui {
 /// looked at.
 std::vector<std::uint32_t> find_spans(const SpanStore& store, std::string_view query);
 
-/// Whether names have all words of a query, as find_spans() takes them; a number must stand behind the same word as in
-/// the query.
+/// Whether names have all words of a query, as find_spans() takes them; a number must follow the same word as in the
+/// query.
 class NameFilter {
  public:
   explicit NameFilter(std::string_view query);

@@ -16,7 +16,7 @@ struct Share {
 };
 
 /// What a range holds. On the lanes that stand for their devices, shares and idle time sum up to tracks x length
-/// exactly; lanes beside them (communication under way while the device computes) are counted apart.
+/// exactly; concurrent lanes (communication under way while the device computes) are counted apart.
 struct Breakdown {
   std::int64_t begin_ps = 0, end_ps = 0;
   std::uint32_t tracks = 0;           ///< on lanes that stand for their devices

@@ -12,7 +12,7 @@ void ViewHistory::clear() {
   at_ = 0;
 }
 
-// Behind what is known, unless one is still there; what was ahead is forgotten then.
+// Appends after the current entry, unless it is the same; forward history is dropped then.
 void ViewHistory::note(const SeenPart& now) {
   if (!parts_.empty() && parts_[at_] == now) return;
   if (!parts_.empty()) parts_.resize(at_ + 1);

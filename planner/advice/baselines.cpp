@@ -48,7 +48,7 @@ std::vector<Plan> layer_splits(const SearchRequest& request) {
   return plans;
 }
 
-/// Where there are lanes for it, with gathers and reductions beside the passes or without: they need memory.
+/// Where there are lanes for it, with gathers and reductions overlapping the passes or without: overlap needs memory.
 std::vector<Plan> replicas(const SearchRequest& request, int zero_stage) {
   const bool lanes =
       std::ranges::all_of(request.cluster.groups, [](const auto& group) { return group.node.asynchronous_lanes; });

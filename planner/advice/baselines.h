@@ -24,10 +24,10 @@ struct Baseline {
 /// - fully sharded: the same with ZeRO-3;
 /// - tensor parallel alone: every matrix over as many devices as the heads allow, over nodes too.
 /// Each with the largest micro-batch that fits, recomputing everything only where nothing fits otherwise; the two with
-/// replicas with collectives beside the passes or not, whichever is faster and fits. None of them is in the space of a
-/// search but as one plan of many (the first is not). Bounds of the request do not count here, what its trainer runs
-/// does. Stopped, the ways that
-/// were not tried have neither figures nor a reason. `threads`: 0 for all cores.
+/// replicas with collectives overlapping the passes or not, whichever is faster and fits. Each is at most one plan of
+/// many in a search's space (the first is not in it). Bounds of the request do not count here, but what its trainer
+/// can run does. When stopped, baselines that were not tried have neither figures nor a reason. `threads`: 0 for all
+/// cores.
 std::vector<Baseline> baselines(const SearchRequest& request, int threads, const std::stop_token& stop);
 
 /// Share of an iteration in which devices compute: passes, recomputation and optimizer (mean over ranks).

@@ -9,7 +9,7 @@
 
 namespace trivium::planner {
 
-/// A plan's MFU beside the best that was measured on its devices.
+/// A plan's MFU compared with the best that was measured on its devices.
 struct Plausibility {
   double measured = 0;  ///< best measured MFU; of different devices the mean, weighted by peak
   bool above = false;   ///< the plan promises more

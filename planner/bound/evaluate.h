@@ -29,9 +29,9 @@ std::variant<std::int64_t, program::Infeasible> iteration(const program::Job& jo
 std::variant<std::int64_t, program::Infeasible> quick_bound(const program::Job& job, const hardware::Cluster& cluster,
                                                             bool memory);
 
-/// Whether quick_bound() is a bound of the plan: not where op by op kernels of a segment run before the segment ahead
-/// of them has ended. Weight gradients of split backwards do, and those of experts whose exchanges run beside another
-/// pass: they start beside a tensor collective at the end of the segment ahead.
+/// Whether quick_bound() is a bound of the plan. It is not where, op by op, kernels of a segment run before the
+/// previous segment has ended: weight gradients of split backwards do, and those of experts whose exchanges overlap
+/// with another pass, as they start during a tensor collective at the end of the previous segment.
 bool list_schedule_bounds(const program::Plan& plan);
 
 /// All figures of the same. Errors: as simulator::simulate; kNoPlan where a rule refuses the plan; kInterrupted where

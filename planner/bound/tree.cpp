@@ -28,7 +28,7 @@ SearchRequest with_relaxed_fields(SearchRequest request) {
   return request;
 }
 
-// The state that adds nothing to the passes, of all states with the least beside them.
+// The state that adds nothing to the passes: of all states, the one with the least work alongside them.
 Plan with_relaxed_sharding(Plan plan) {
   ShardingChoice plain;
   return with(std::move(plan), plain);
@@ -226,17 +226,17 @@ Expansion Tree::expand_schedule_choice(const Node& node) {
   return opened;
 }
 
-// The slowest stage is no faster in any distribution of the layers, and its work is not all: when stage s of p begins
-// its first backward, a micro-batch has gone forward through all stages and backward through those behind s, and s has
-// done its warm-up of u_s forwards and one more; behind its last backward that micro-batch goes through the stages
-// before s. With f and b of the stages, m micro-batches:
+// No distribution of the layers makes the slowest stage faster, and its work is not all: when stage s of p begins its
+// first backward, a micro-batch has gone forward through all stages and backward through the stages after s, and s has
+// done its warm-up of u_s forwards and one more; after its last backward that micro-batch goes through the stages
+// before s. With f and b of the stages, and m micro-batches:
 //   sum_j (f_j + b_j) + (m - 1 - u_s) f_s + (m - 1) b_s,
-// where the sum is the least of any distribution too. Second halves w of a split backward come behind the first begin:
+// where the sum is the least of any distribution too. Second halves w of a split backward come after the first begin:
 //   sum_j f_j + (m - 1 - u_s) f_s + m (b_s + w_s).
-// Taken as u_s is no less than p - 1 - s, and as that where all forwards come first: then they are as many more before
+// Here u_s is at least p - 1 - s, and equal to it where all forwards come first: then as many more forwards come before
 // the first backward.
-// Behind all passes, as the norm joins the stages, come copies of a state that is away. Activations that are away leave
-// behind every forward and come back but for two layers' that are still there: m (2 L_s - 2) copies of a layer.
+// After all passes, as the norm joins the stages, come the copies of offloaded state. Offloaded activations leave after
+// every forward and come back, except for two layers' that are still resident: m (2 L_s - 2) copies of a layer.
 std::vector<std::int64_t> Tree::balanced_bounds(const Plan& plan, CostEstimator& estimator,
                                                 const std::vector<std::vector<StageRoom>>& rooms) const {
   const auto layers = static_cast<int>(request_.job.model.layers);
@@ -388,7 +388,7 @@ Expansion Tree::expand_recompute_choice(const Node& node) {
     if (walked.may_fit[i] == 0) continue;
     std::int64_t bound = walked.bounds_ps.empty() ? 0 : walked.bounds_ps[i];
     if (!above.balanced) {
-      bound = simulator::lower_bound_ps(sharding_costs(above, i), walked.ends);  // behind the passes all is the state's
+      bound = simulator::lower_bound_ps(sharding_costs(above, i), walked.ends);  // after the passes only the state's
     }
     opened.nodes.push_back(child_of(node, Node::Level::kSharding, i, bound, 1, branch));
   }

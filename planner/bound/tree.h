@@ -53,7 +53,7 @@ struct PassTimes {
   std::vector<std::vector<int>> layers;  ///< likewise: of the stages
 };
 
-/// What a state means for the layers that a stage may hold: how many fit, and what their copies take behind the norm.
+/// What a state means for the layers that a stage may hold: how many fit, and the time of their copies after the norm.
 struct StageRoom {
   int most = 0;
   StageLoad copies;
@@ -85,13 +85,13 @@ struct Expansion {
   std::vector<Rejection> refused;
 };
 
-/// Opens nodes. Bounds hold for plans as they are ranked, simulated. Thread-safe; the request must outlive
+/// Expands nodes. Bounds hold for plans as they are ranked, i.e. by simulation. Thread-safe; the request must outlive
 /// it.
 ///
 /// Bounds, from the top: m micro-batches times ceil(layers / stages) layers, in the layout, with nothing recomputed;
-/// the closed form of the schedule (simulator::pass_ends); the passes walked in their order; behind them the
-/// reductions, the norm and the step that a state adds. Every level adds work to that of the level above, or makes it
-/// wait.
+/// the closed form of the schedule (simulator::pass_ends); the passes walked in their order; after them the
+/// reductions, the norm and the step that a state adds. Every level adds work to that of the level above, or
+/// dependencies.
 class Tree {
  public:
   explicit Tree(const SearchRequest& request);

@@ -14,7 +14,7 @@ using simulator::CostEstimator;
 using simulator::StageMemory;
 namespace {
 
-// Whether the states hold the same one with nothing beside the passes and shards over all replicas: it keeps no more.
+// Whether the states hold the same one without overlap and with shards over all replicas: it needs no more memory.
 bool has_smaller(const std::vector<ShardingChoice>& states, const ShardingChoice& state) {
   ShardingChoice smaller = state;
   smaller.shard_group = 0;
@@ -80,9 +80,9 @@ std::int64_t Tree::least_copy_ps(const Plan& plan, std::size_t stage, std::int64
   return least;
 }
 
-// Sharded state that is away comes and goes behind the norm, but for the first two buckets, which are fetched before
-// it: those of two layers, or the embedding's and a layer's, or, with one layer, that and the head's. `one`, `two`:
-// bytes that are away with so many layers.
+// Offloaded sharded state is copied in and out after the norm, except for the first two buckets, which are fetched
+// before it: those of two layers, or the embedding's and a layer's, or, with one layer, that and the head's. `one`,
+// `two`: offloaded bytes with so many layers.
 StageLoad Tree::copies_of(const Plan& plan, std::size_t stage, std::int64_t one, std::int64_t two) const {
   if (two <= one) return {};
   const std::int64_t layer = least_copy_ps(plan, stage, two - one), ends = least_copy_ps(plan, stage, 2 * one - two);

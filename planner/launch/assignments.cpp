@@ -18,7 +18,7 @@ std::string_view without_blanks(std::string_view text) {
   return text.substr(begin, text.find_last_not_of(kBlanks) - begin + 1);
 }
 
-/// Up to the comment; how many brackets are open behind it.
+/// Up to the comment; `open`: how many brackets are open after it.
 std::string_view without_comment(std::string_view line, int& open) {
   char quote = 0;
   for (std::size_t i = 0; i < line.size(); ++i) {

@@ -67,7 +67,7 @@ class DeepspeedImport {
                      "bfloat16", "fp16", "communication_data_type", "data_types", "zero_optimization",
                      "gradient_clipping", "activation_checkpointing", "steps_per_print", "wall_clock_breakdown",
                      "sequence_parallel_size", "tensor_parallel"});
-    // Megatron-DeepSpeed's own arguments come beside the JSON; alone it drives any model.
+    // Megatron-DeepSpeed passes its own arguments along with the JSON; the JSON alone drives any model.
     const bool is_alone = settings_.script().arguments.empty();
     plan_.stack = is_alone && plan_.zero_stage == 3 ? "deepspeed-zero3" : "megatron-deepspeed";
     lose_unread(settings_, imported_.losses);

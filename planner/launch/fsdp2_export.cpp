@@ -13,7 +13,7 @@ using program::Plan;
 using program::Recompute;
 using program::Storage;
 
-// Behind the plan's own numbers, which the script has as constants.
+// Follows the plan's own numbers, which the script has as constants.
 constexpr const char* kScript = R"(
 import os
 import sys

@@ -76,8 +76,8 @@ struct ImportRequest {
 Imported import_megatron(const ImportRequest& request);
 /// DeepSpeed: its JSON, or a script for Megatron-DeepSpeed that holds the JSON as a here-document. Errors: likewise.
 Imported import_deepspeed(const ImportRequest& request);
-/// torchtitan v0.2: its TOML, or a script that holds it as a here-document, beside the model's flavor as Python where
-/// that is no flavor of its own. Errors: likewise.
+/// torchtitan v0.2: its TOML, or a script that holds it as a here-document, along with the model's flavor as Python
+/// where torchtitan has no such flavor. Errors: likewise.
 Imported import_torchtitan(const ImportRequest& request);
 /// Megatron-Bridge: Python that assigns members of `cfg`. Errors: likewise.
 Imported import_megatron_bridge(const ImportRequest& request);

@@ -149,7 +149,7 @@ class ModelFlags {
     flags_.push_back({"mtp-loss-scaling-factor", {fmt::format("{:g}", mtp.loss_scale)}});
   }
 
-  // The same, mixture of experts: names of what DeepSeek's and GLM's have beside Mixtral's.
+  // The same, mixture of experts: options that DeepSeek's and GLM's have in addition to Mixtral's.
   void routing(const models::Experts& e) {
     if (e.scores == models::Scores::kSigmoid) flags_.push_back({"moe-router-score-function", {"sigmoid"}});
     if (e.correction_bias) flags_.push_back({"moe-router-enable-expert-bias", {}});

@@ -14,7 +14,7 @@ namespace trivium::planner {
 /// - all treated as slow: the plans of a cluster in which every node is like those with the lowest peak, what a user
 ///   gets who does not tell nodes apart; its best plan is then simulated on the real nodes;
 /// - replicas by kind: whole replicas on nodes of one kind, with micro-batches of their own
-/// (planner/search/replica_kinds.h). The first three run beside each other. Counts are sums over the four;
+///   (planner/search/replica_kinds.h). The first three run in parallel. Counts are sums over the four;
 /// `alternatives` has the best of each. Preconditions: several groups, ranks is 0.
 SearchResult search_mixed(const SearchRequest& request, int threads, std::stop_token stop, const Progress& progress);
 

@@ -47,8 +47,8 @@ struct SearchRequest {
   const TrainerSpace* trainer = nullptr;  ///< only plans that it can run; null: what our own runtime can
   /// A plan that is faster by no more than this share of the k-th best need not be found. 0: the answer is exact.
   double gap = 0;
-  /// Plans of other families shown beside the best: of each the one that looked fastest, simulated. They prove nothing.
-  /// Fewer are shown where simulating them takes long (kWorkOnOthers).
+  /// Plans of other families shown next to the best: of each family the one with the best estimate, simulated. They
+  /// prove nothing. Fewer are shown where simulating them takes long (kWorkOnOthers).
   int others = 0;
   /// Plans are bounded as they are, and simulated, answered and named as this says, where none may be faster or need
   /// less. `plans_forbidden` then stays 0.

@@ -52,7 +52,7 @@ struct RecomputeChoice {
   program::Recompute of_more = program::Recompute::kNone;
 };
 
-/// What replicas share and what runs beside the passes: the last level.
+/// What replicas share and what overlaps with the passes: the last level.
 struct ShardingChoice {
   int zero_stage = 0, shard_group = 0;
   bool gradient_reduction = false, parameter_gather = false;
@@ -95,7 +95,7 @@ class Space {
   const std::vector<program::Plan>& splits() const { return splits_; }
   std::vector<PlacementChoice> layouts(const program::Plan& split) const;
   std::vector<ScheduleChoice> shapes(const program::Plan& split, const PlacementChoice& layout) const;
-  /// Whether plans of the split may run exchanges with experts beside passes: then a layer may take less.
+  /// Whether plans of the split may overlap exchanges with experts with passes: then a layer may take less.
   bool may_overlap_expert(const program::Plan& split) const;
   std::vector<RecomputeChoice> recompute_choices(const program::Plan& split, const ScheduleChoice& shape) const;
   std::vector<ShardingChoice> states(const program::Plan& split, const PlacementChoice& layout,

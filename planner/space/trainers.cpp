@@ -100,7 +100,7 @@ constexpr std::array<TrainerRule, 12> kMegatron{
      {"offload.optimizer", "the host's cores run the optimizer where it is distributed (ZeRO 1)",
       [](const Plan& plan) { return plan.offload.optimizer == Storage::kNone || plan.zero_stage == 1; }, false}}};
 
-// PyTorch FSDP2 gathers and reduces beside the passes, DDP reduces beside them.
+// PyTorch FSDP2 overlaps gathers and reductions with the passes, DDP reductions.
 constexpr TrainerRule kReducesBeside{
     "overlap.gradient_reduction", "reductions run beside the backward",
     [](const Plan& plan) { return plan.overlap.gradient_reduction || plan.data * plan.context == 1; }, false};
@@ -127,7 +127,7 @@ constexpr std::array<TrainerRule, 15> kTorchtitan{
      kGathersBeside,
      {"sequence_parallel", "always with tensor ranks",
       [](const Plan& plan) { return plan.sequence_parallel == (plan.tensor > 1); }, false}}};
-// Beside other dimensions replicas shard their state.
+// Together with other dimensions, replicas shard their state.
 constexpr TrainerRule kReplicasShard{"zero_stage", "plain replicas stand alone",
                                      [](const Plan& plan) {
                                        const int others = plan.tensor * plan.pipeline;

@@ -101,11 +101,11 @@ enum class OpKind : std::uint8_t {
   // are counted; of the products: ranks of the expert group and those of the tensor group that split an expert.
   kRoute,  // listed T, E, top_k         logits (m,n)                         probabilities (m,n), slots (m,k,2):
            // expert, and row of this tensor rank's (of one context rank after the other) or -1; loss (1) += balance
-           // loss, or -1. In: behind the logits a bias by which experts are chosen, or -1
+           // loss, or -1. In: after the logits a bias by which experts are chosen, or -1
   kRouteBackward,  //  "                            probabilities, slots, dgate (m,k)    dlogits (m,n)
   kSpill,          // listed T, -, top_k            slots of all context ranks           slots: row of this rank's, or
-                   // behind them place among those it sends, or -1; spills: how many rows go to every rank, how
-                   // many come from every rank, and the rows of those that come (int32)
+                   // numbered after them, place among those it sends, or -1; spills: how many rows go to every rank,
+                   // how many come from every rank, and the rows of those that come (int32)
   kCountRows,      // listed T, experts of a rank, top_k   slots, in place: rows of a dropless mixture
                    //                                                                     counts (ranks, parts, n): rows
                    // that every tensor rank, or this one alone, sends for every expert (int32)
@@ -123,8 +123,8 @@ enum class OpKind : std::uint8_t {
   kExpertMatmul,  // rows, out, in               x (parts, experts, rows / parts, k), w (experts, k, n)   y
   kExpertMatmulDgrad,  //  "                          dy, w                                dx
   kExpertMatmulWgrad,  //  "                          x, dy                                dw (experts, k, n) +=
-                       // with counts behind them (rank of a part, parts of it, experts) a part's rows lie one expert
-                       // behind the other, as many as it says
+                       // with counts appended (rank of a part, parts of it, experts) a part's rows lie one expert
+                       // after another, as many as the counts say
   kExpertBias,         // rows, out                    y (parts, experts, rows / parts, n), bias (experts, n)   y in
   // place; with k = 1 on the first tensor rank alone, as the ranks' rows are summed; counts as above
   kExpertBiasBackward,  //  "                           dy                                   dbias (experts, n) +=;
@@ -142,7 +142,7 @@ enum class OpKind : std::uint8_t {
   kReduceScatter,  // of the whole                  x (whole)                            y (own part), may lie inside x
   kAllGather,      // of the whole                  x (own part), may lie inside y       y (whole)
   kAllToAll,       // of the buffer                 x (parts of all members)             y: part i came from member i
-                   // with kSpill's table behind x: as many rows of n as it says, elements where choices are even; with
+                   // with kSpill's table after x: as many rows of n as it says, elements where choices are even; with
                    // k = 1 the way back
   kRingShift,      //  "                            x, to the next member                y, from the member before
   kSend,           // of the buffer                 x                                    -
@@ -178,8 +178,8 @@ struct Op {
   bool weight_transposed = false;           ///< matmul kinds: w is stored (n,k)
   bool token_sharded = false;               ///< T covers this tensor rank's part of the tokens only (sequence parallel)
   bool flash = false;                       ///< attention kinds
-  bool disk = false;                        ///< copies: the other end is a file, not the host's memory
-  bool chunked = false;                     ///< attention kinds: windows lie one behind the other instead of sliding
+  bool disk = false;                        ///< copies: the other end is a file, not host memory
+  bool chunked = false;                     ///< attention kinds: windows are consecutive instead of sliding
   bool part_of_heads = false;               ///< attention kinds: a part of the tensor rank's heads, a context rank's
   Fp8 fp8 = Fp8::kNone;                     ///< products, kQuantize: how operands in 8 bits are scaled
   Fp8Operand operand = Fp8Operand::kInput;  ///< kQuantize: what it casts

@@ -33,8 +33,8 @@ constexpr double kLayoutOutput = 6;        // bias and transposes of the output 
 constexpr double kScoreForward = 9;
 constexpr double kScoreBackward = 11;
 
-// Cross entropy in fp32 beside 16-bit parameters: 33 B per logit, the 38 of the joint fit at its traffic of .86. Its
-// ops carry the statistics' type, so these counts are for fp32 where the others are for 16 bit.
+// Cross entropy in fp32 with 16-bit parameters: 33 B per logit, the 38 of the joint fit at its traffic of .86. Its ops
+// have the statistics' type, so these counts are for fp32 where the others are for 16 bit.
 constexpr double kLossMaxLogit = 9;        // cast to fp32, r for the maximum
 constexpr double kLossSumsLogit = 10;      // subtract, exponentiate, sum
 constexpr double kLossBackwardLogit = 14;  // softmax - target, scale, cast back
@@ -56,7 +56,7 @@ constexpr double kNumber = 4;
 constexpr double kSelectionPasses = 4;
 
 // Products of matrices.
-constexpr double kAccumulateHalf = 8;  // r and w of an fp32 gradient beside 16-bit operands
+constexpr double kAccumulateHalf = 8;  // r and w of an fp32 gradient with 16-bit operands
 
 // Context and expert parallelism: no published run identifies these; what the kernels read and write.
 constexpr double kCopy = 4;                  // r x, w y

@@ -1,5 +1,5 @@
-// What is known of an op kind beside its operands (op.h): one row for each in op_kinds.cpp, from which its cost, its
-// work and its name come.
+// What is known of an op kind in addition to its operands (op.h): one row each in op_kinds.cpp, which gives its cost,
+// its work and its name.
 #pragma once
 
 #include <string_view>

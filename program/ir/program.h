@@ -93,8 +93,8 @@ struct Segment {
   std::string name;  ///< "embedding", "layer 2", "head", "mtp 0", …
   std::int32_t begin = 0, end = 0;
   std::int16_t part = 0;  ///< which part of the model, as the body comes to them; one has several segments where
-                          ///< exchanges with the experts run beside another pass
-  bool turn = false;  ///< waits for such an exchange: in a pair (Task::beside) it is the other pass's turn before it
+                          ///< exchanges with the experts overlap with another pass
+  bool turn = false;      ///< waits for such an exchange: in a pair (Task::beside) the other pass runs before it
 };
 
 /// Work that tasks share: ops in issue order. Ops of one lane run in this order; across lanes `Op::after` holds.
@@ -117,7 +117,7 @@ struct Body {
 struct ChunkTemplate {
   int layers = 0;
   bool embedding = false, head = false;
-  int mtp = 0;  ///< modules of multi-token prediction behind the head, numbered as layers behind `layers`
+  int mtp = 0;  ///< modules of multi-token prediction after the head, numbered as layers after `layers`
   Recompute recompute = Recompute::kNone;
   std::vector<Parameter> parameters;
   std::vector<Buffer> buffers;
@@ -129,22 +129,22 @@ struct ChunkTemplate {
   int backward_weights = -1;  ///< body of the second half where the schedule splits the backward
   int send_forward = -1, recv_forward = -1, send_backward = -1, recv_backward = -1;
   int gather_forward = -1, gather_backward = -1;  ///< of what was received in parts; -1: it came whole
-  std::vector<int> reduce;  ///< per bucket, behind the last micro-batch, or with a gradient slot every one; -1: none
-  std::vector<int> reduce_replicas;  ///< per bucket: shards over shard groups, behind the last micro-batch; -1: none
+  std::vector<int> reduce;  ///< per bucket, after the last micro-batch, or with a gradient slot every one; -1: none
+  std::vector<int> reduce_replicas;  ///< per bucket: shards over shard groups, after the last micro-batch; -1: none
   int norm = -1, norm_reduce = -1, optimizer = -1;
   std::vector<int> fetch_state, store_state;  ///< per bucket: copies of offloaded optimizer state; empty: it stays
   std::vector<int> fetch_gradient, store_gradient;    ///< per bucket: copies of offloaded gradients; empty: they stay
   std::vector<int> fetch_layer, store_layer;          ///< per layer: copies of offloaded activations; empty: they stay
   std::vector<int> fetch_parameter, store_parameter;  ///< per bucket, for the optimizer: copies of offloaded parameters
-  std::vector<int> gather;  ///< per bucket, behind a copy where parameters are offloaded; -1: nothing to gather
+  std::vector<int> gather;  ///< per bucket, after a copy where parameters are offloaded; -1: nothing to gather
   int tied_head_gradient = kNoBuffer;  ///< where uses of the embedding at the end of the model accumulate apart
   int tie = -1;  ///< body that adds the gradients of the embedding's two copies, where one stage holds both
   int tied_elsewhere = kNoBuffer;             ///< there: the gradient of the last chunk's copy, told from this chunk's
   int ids = kNoBuffer, labels = kNoBuffer;    ///< buffers of a micro-batch's tokens: read here, and to predict
-  std::vector<int> later_labels;              ///< of its tokens 1, 2, … further on than `labels`; -1 behind a sample
+  std::vector<int> later_labels;              ///< of its tokens 1, 2, … beyond `labels`; -1 past a sample's end
   int input = kNoBuffer, output = kNoBuffer;  ///< buffers that a transfer fills, and that it sends
 
-  /// Parts of a forward behind the layers, which a backward comes to first.
+  /// Parts of a forward after the layers, which a backward comes to first.
   int parts_at_end() const { return head ? 1 + mtp : 0; }
 };
 

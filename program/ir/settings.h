@@ -27,7 +27,7 @@ struct Batch {
 
 /// How rotary positions turn heads (models/model.h).
 struct RotaryTable {
-  std::vector<double> frequencies;  ///< radians a position, by pair; components behind the pairs do not turn
+  std::vector<double> frequencies;  ///< radians a position, by pair; components after the pairs are not rotated
   double amplitude = 1;             ///< factor on sines and cosines
   bool operator==(const RotaryTable&) const = default;
 };
@@ -61,7 +61,7 @@ struct Settings {
   RotaryTable window_rotary;  ///< of layers with windows; as `rotary` unless they have their own
   Routing routing;
   bool shards_parameters = false;          ///< ZeRO 3
-  bool gathers_first = false;              ///< ZeRO 1 and 2: parameters are gathered beside the next forward
+  bool gathers_first = false;              ///< ZeRO 1 and 2: parameters are gathered during the next forward
   bool compresses = false;                 ///< gradients between ranks are compressed
   std::int64_t sent_bytes_per_sample = 0;  ///< of what a stage hands to the next
   double model_flops_per_token = 0;        ///< forward and backward, without recomputation

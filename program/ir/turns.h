@@ -1,4 +1,4 @@
-// How a forward and a backward that run as a pair (Task::beside) take turns on the compute lane.
+// How a forward and a backward that run as a pair (Task::beside) alternate on the compute lane.
 #pragma once
 
 #include <cstddef>

@@ -24,7 +24,7 @@ struct ChunkShape {
   struct Inner {
     std::int64_t ffn = 0, fc = 0;
   };
-  Inner mlp, expert_mlp, shared_mlp;  ///< dense layers; experts; what every token visits beside them (0: nothing)
+  Inner mlp, expert_mlp, shared_mlp;  ///< dense layers; experts; what every token visits in addition (0: nothing)
   std::int64_t vocab = 0;             ///< local rows, padded
   std::int64_t sequence = 0;
   std::int32_t heads = 0, kv_heads = 0, head_dim = 0, value_dim = 0;  ///< local counts; of a head
@@ -68,7 +68,7 @@ struct ChunkShape {
   static constexpr int kLayouts = 4;
   const models::Model* layers_of;  ///< the job's, which outlives this
   std::int64_t first_layer = 0;    ///< the chunk's phase
-  /// The chunk's; those behind belong to multi-token prediction.
+  /// The chunk's; later ones belong to multi-token prediction.
   std::int64_t layers = std::numeric_limits<std::int64_t>::max();
   // Mixture of experts.
   std::int64_t experts = 0, local_experts = 0, top_k = 1;
@@ -84,7 +84,7 @@ struct ChunkShape {
   /// Tensor ranks send the rows of their own tokens (with sequence parallelism), not a share of all tokens' rows.
   bool routes_own = false;
   std::int64_t routed_tokens = 0;
-  bool pairs = false;  ///< exchanges with the experts run beside another pass: layers are cut where they wait for one
+  bool pairs = false;  ///< exchanges with the experts overlap another pass: layers are cut where they wait for one
   int activation = 0;  ///< kActivation's k: 0 GELU (tanh), 1 ReLU, 2 SwiGLU, 3 GeGLU
   Lane collective_lane = Lane::kCompute;  ///< kTensor where tensor collectives overlap
 
@@ -117,7 +117,7 @@ struct LayerKept {
   int router = kNoBuffer, slots = kNoBuffer, dispatched = kNoBuffer, returned = kNoBuffer, loss = kNoBuffer;
   int spills = kNoBuffer;  ///< with context ranks: kSpill's table
   int counts = kNoBuffer;  ///< dropless: rows of this rank's experts, by the rank that sent them
-  int shared_fc = kNoBuffer, shared_act = kNoBuffer;  ///< of the MLP beside the experts
+  int shared_fc = kNoBuffer, shared_act = kNoBuffer;  ///< of the MLP that every token visits
   int scores_dropped = kNoBuffer;  ///< with dropout, unfused: mask, dropped scores (Korthikanti et al. 2022, §4.1)
   int mask1 = kNoBuffer, mask2 = kNoBuffer;  ///< with dropout: masks of the residual branches
 };

@@ -93,7 +93,7 @@ class TemplateMaker {
   }
 
   // Buckets are runs of segments, filled from the end as the backward reaches them; each is padded so that every rank
-  // of the shard group owns an equal part. Parameters move up behind the padding of the buckets before them.
+  // of the shard group owns an equal part. Parameters move up to follow the padding of the buckets before them.
   void place_buckets() {
     const Sharding sharding(job_, stack_);
     const int shards = sharding.shards;
@@ -147,7 +147,7 @@ class TemplateMaker {
   }
 
   // Makes the buffers of a parameter and of its gradient: in the bucket where it is kept whole on the device, else in
-  // the bucket's slot. Experts that no other rank holds are whole beside shards.
+  // the bucket's slot. Experts that no other rank holds are whole even where the rest is sharded.
   void name_parameter(Parameter& p) {
     const auto holder = std::find_if(kind_.buckets.begin(), kind_.buckets.end(), [&](const Bucket& bucket) {
       return p.offset >= bucket.begin && p.offset < bucket.begin + bucket.elements;
@@ -179,7 +179,7 @@ class TemplateMaker {
            p.name.ends_with("latents.weight") || p.name.ends_with("_heads.weight");
   }
 
-  // The layers' matrices in 8 bits behind the parameters, each as its product reads it and as its data gradient does.
+  // The layers' 8-bit matrices follow the parameters, each as its product reads it and as its data gradient does.
   void place_casts() {
     std::int64_t& bytes = kind_.bytes[static_cast<std::size_t>(Space::kParameter)];
     bytes = aligned(bytes);
@@ -197,7 +197,7 @@ class TemplateMaker {
   }
 
   // Experts that are spread over ranks are reduced among the ranks that hold the same ones: a bucket for each mixture
-  // layer, behind all others.
+  // layer, after all others.
   std::int64_t place_experts(int segment, std::vector<Parameter> matrices, std::int64_t end, std::int64_t state,
                              int parts) {
     const int shards = job_.plan.zero_stage > 0 ? job_.plan.data / expert_replicas(job_.plan) * job_.plan.context : 1;

@@ -69,7 +69,7 @@ void OptimizerBodies::reduce_compressed(int index) {
 
 // Each replica sends the largest of what it computed and of what it did not send before (Stich et al. 2018, arXiv
 // 1809.07599, algorithm 1; Lin et al. 2018, arXiv 1712.01887, section 3). Chosen parameter by parameter, as in both, so
-// that ranks which hold the same parameter beside different others choose the same.
+// that ranks which hold the same parameter with different others choose the same.
 void OptimizerBodies::reduce_largest(int index) {
   const ChunkTemplate& kind = b_.kind();
   const Bucket bucket = kind.buckets[static_cast<std::size_t>(index)];

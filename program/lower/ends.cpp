@@ -35,7 +35,7 @@ void LayerWriter::look_up_backward(int ids, int d, int gradient, DropoutSite dro
 
 void LayerWriter::embedding_forward(int ids, int output) {
   const DropoutSite dropout = dropout_at(DropoutSite::kEmbedding);
-  look_up(ids, output, s_.learned_positions ? DropoutSite::kNone : dropout);  // behind the positions
+  look_up(ids, output, s_.learned_positions ? DropoutSite::kNone : dropout);  // after adding positions
   if (!s_.learned_positions) return;
   Op& add = rows(b_.add(OpKind::kPosition, Pass::kForward, {output, p_.value("wpe.weight")}, {output}), s_.own_tokens,
                  s_.hidden, -1);

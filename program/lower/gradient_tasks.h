@@ -9,18 +9,18 @@
 
 namespace trivium::program {
 
-/// Writes the copies with what they wait for. What is kept of a bucket's gradients, the whole or a shard, comes to one
-/// of its chunk's two slots, buckets in turn, for every task that uses it, unless it still lies there, and leaves
-/// behind every one that changed it. Used while tasks are written: uses of a chunk come in the order in which they take
-/// place.
+/// Writes the copies and their dependencies. What is stored of a bucket's gradients, the whole or a shard, is
+/// fetched to one of its chunk's two slots, buckets in turn, for every task that uses it, unless it is still there,
+/// and is stored after every task that changed it. Called while tasks are written: uses of a chunk come in execution
+/// order.
 class GradientTasks {
  public:
   GradientTasks(const Program& program, Role& role) : program_(program), role_(role) {}
 
   bool is_offloaded() const { return program_.job.plan.offload.gradients != Storage::kNone; }
 
-  /// What becomes of the slot behind a use: nothing, a copy, or a copy behind the bucket's next use, which follows
-  /// before another bucket's.
+  /// What happens to the slot after a use: nothing, a store, or a store after the bucket's next use, which comes before
+  /// another bucket's.
   enum class Behind { kUnchanged, kStored, kStoredLater };
   /// Segments [first, last] of `task` use the bucket. Does nothing where gradients stay.
   void use(int task, SegmentRange segments, std::size_t bucket, Behind behind);
@@ -32,7 +32,7 @@ class GradientTasks {
     int bucket = -1;
     int task = -1;  // last use, and up to which segment
     std::int16_t segment = 0;
-    int store = -1;  // behind that use
+    int store = -1;  // after that use
   };
 
   int add(TaskKind kind, int body, int like);

@@ -270,7 +270,7 @@ LayerWriter::Mlp LayerWriter::dense_mlp(const LayerKept& kept) const {
           kept.branch2};
 }
 
-// Beside a router, which reads the same tokens: they are kept as they are, and cast again for gradients.
+// Next to a router, which reads the same tokens: they are kept uncast, and cast again for gradients.
 LayerWriter::Mlp LayerWriter::shared_mlp(const LayerKept& kept) const {
   return {{"mlp.shared.c_fc", s_.shared_mlp.fc, s_.hidden},
           {"mlp.shared.c_proj", s_.hidden, s_.shared_mlp.ffn},

@@ -58,7 +58,7 @@ class LayerWriter {
   /// this gradient of it (own tokens; kNoBuffer: nothing was).
   void head_backward(const HeadKept& kept, int d_input, int d_norm);
 
-  /// What a module of multi-token prediction keeps (models::MultiToken), beside what its layer does.
+  /// What a module of multi-token prediction saves (models::MultiToken), in addition to its layer's saved activations.
   struct ModuleKept {
     int layer = 0;             ///< its number among the chunk's
     int tokens = kNoBuffer;    ///< that it reads the embeddings of
@@ -70,7 +70,7 @@ class LayerWriter {
   };
   /// `tokens`, `labels`: buffers of (T) tokens; negative ones are none.
   ModuleKept keep_module(int layer, int previous, int tokens, int labels);
-  /// From `previous` to the input of the layer, and behind the layer, whose output is `head.input`, the loss.
+  /// From `previous` to the input of the layer, and, after the layer, whose output is `head.input`, the loss.
   void module_forward(const ModuleKept& kept, const LayerKept& layer, int loss);
   /// From the gradient of its layer's input, which stays, to that of `previous`, which is returned (own tokens).
   int module_backward(const ModuleKept& kept, int d);
@@ -97,8 +97,8 @@ class LayerWriter {
   void weight_gradient(const WeightGradient& gradient);
   void write(const WeightGradient& gradient);
   int hold(const std::string& name, DType type, std::int64_t elements);
-  /// Called between a product's data gradient and its weight gradient, so that the collective it posts can run beside
-  /// the latter where the plan overlaps them.
+  /// Called between a product's data gradient and its weight gradient, so that the collective it posts can overlap the
+  /// latter where the plan asks for it.
   using Between = std::function<void()>;
 
   // The two halves of a layer: from what a norm gave (all tokens) to sums that are partial over the tensor group, and
@@ -141,7 +141,7 @@ class LayerWriter {
   Product query_heads_product() const;
   Product key_heads_product() const;
   Op& token_collective(OpKind kind, int from, int to, std::int64_t width, int layer, Pass pass);
-  /// `beside`: the MLP that every token visits, which runs beside an exchange where passes run in pairs.
+  /// `beside`: the MLP that every token visits, which overlaps with an exchange where passes run in pairs.
   int mixture_branch(int read, const LayerKept& kept, int layer, Pass pass, const std::function<void()>& beside = {});
   void count_rows(const LayerKept& kept, int layer, Pass pass);
   std::int64_t expert_parts() const {

@@ -37,7 +37,7 @@ std::vector<Parameter> embedding_parameters(const Job& job);
 std::vector<Parameter> layer_parameters(const Job& job, int layer, bool mixture = false);
 /// Matrices of a mixture layer's experts, the part of one expert rank; the router is among the layer's parameters.
 std::vector<Parameter> expert_parameters(const Job& job, int layer);
-/// What a module of multi-token prediction has beside its layer, `layer` of the chunk.
+/// What a module of multi-token prediction has in addition to its layer, `layer` of the chunk.
 std::vector<Parameter> module_parameters(const Job& job, int layer);
 std::vector<Parameter> head_parameters(const Job& job, bool chunk_has_embedding);
 

@@ -78,8 +78,8 @@ void LayerWriter::cut(const char* name, int layer) {
   if (s_.pairs) b_.cut(fmt::format("layer {} {}", layer, name));
 }
 
-// This tensor rank's rows of all experts -> all rows of this rank's experts. What is left in `to`, unless nothing
-// moves. `beside`: what may run beside the exchange.
+// This tensor rank's rows of all experts -> all rows of this rank's experts. The result is in `to`, unless nothing
+// moves. `beside`: work that may overlap with the exchange.
 int LayerWriter::rows_to_experts(int own, int to, int layer, Pass pass, const std::function<void()>& beside) {
   int arrived = own;
   if (s_.expert > 1) {
@@ -97,7 +97,7 @@ int LayerWriter::rows_to_experts(int own, int to, int layer, Pass pass, const st
 }
 
 // Sums of this rank's experts that are partial over the tensor group -> this tensor rank's rows of all experts.
-// `between`: what may run beside the first of the two collectives, or in pairs beside the second.
+// `between`: work that may overlap with the first of the two collectives or, in pairs, with the second.
 int LayerWriter::rows_from_experts(int partial, int to, int layer, Pass pass, const std::function<void()>& between) {
   int summed = partial;
   if (s_.expert_split > 1) {
@@ -156,7 +156,7 @@ Op& LayerWriter::spill_op(Op& op, const LayerKept& kept, int layer) {
   return op;
 }
 
-// Rows of this rank's tokens that have room elsewhere -> there, beside the rows of its own; as many come from others.
+// Rows of this rank's tokens that have room elsewhere -> there, along with its own rows; as many come from others.
 void LayerWriter::receive_spills(int spilled, int rows, const LayerKept& kept, int layer, Pass pass) {
   if (s_.most_sent == 0) return;
   const int arrived = row_scratch(row_name(pass, "rows from other ranks"), s_.most_received, layer);
@@ -183,9 +183,9 @@ LayerWriter::Product LayerWriter::router_product() const {
           .own_tokens = s_.routes_own};
 }
 
-// Rows behind a product of the experts get the biases of theirs; tensor ranks have a part of the first one's columns,
-// and of the second one's sums. `elements` says whether the rows leave the experts: trainers add these biases otherwise
-// than those inside (simulator/cost/transformer_engine.h).
+// The rows that a product of the experts returns get its biases; tensor ranks have a part of the first one's columns,
+// and partial sums of the second. `elements` says whether the rows leave the experts: trainers add these biases
+// otherwise than those inside (simulator/cost/transformer_engine.h).
 void LayerWriter::expert_bias(const char* parameter, int rows, int counts, std::int64_t width, bool leaves, int layer,
                               Pass pass) {
   const int bias = p_.value(parameter, layer);

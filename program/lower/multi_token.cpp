@@ -1,9 +1,9 @@
 // Multi-token prediction (DeepSeek-V3: arXiv 2412.19437, section 2.2): what comes before a module's layer. Its layer
 // and its use of the output matrix are those of the model (layers.cpp, ends.cpp).
 //
-// The projection of the two normed halves is a product of each and their sum, so that nothing is copied to put one
-// beside the other. Tensor ranks do not split it: it is small, and with sequence parallelism each makes it of its own
-// tokens. It is never in 8 bits.
+// The projection of the two normed halves is a product of each and their sum, so that nothing is copied to concatenate
+// them. Tensor ranks do not split it: it is small, and with sequence parallelism each applies it to its own tokens. It
+// is never in 8 bits.
 #include <fmt/format.h>
 
 #include "program/lower/layers.h"

@@ -11,9 +11,9 @@
 
 namespace trivium::program {
 
-/// Writes the copies with what they wait for. A layer's activations leave behind its forward and come back, one layer
-/// ahead, for its backward, unless they still lie in their slot; a bucket's state, and its parameters, come before its
-/// AdamW, two buckets ahead, and leave behind it. Used while tasks are written, in the order of the passes.
+/// Writes the copies and their dependencies. A layer's activations are stored after its forward and fetched, a layer
+/// ahead, for its backward, unless they are still in their slot; a bucket's state, and its parameters, are fetched
+/// before its AdamW, two buckets ahead, and stored after it. Called while tasks are written, in pass order.
 class OffloadTasks {
  public:
   OffloadTasks(const Program& program, Role& role) : program_(program), role_(role) {}

@@ -47,8 +47,8 @@ int OptimizerBodies::append() {
 }
 
 // With sequence parallel every tensor rank saw its own tokens only: gradients of replicated parameters are partial
-// sums. They come first in each segment, those that always are partial behind the others, so one contiguous range a
-// segment is reduced. A router's are: every tensor rank has a part of each expert.
+// sums. They come first in each segment, followed by those that always are partial, so one contiguous range a segment
+// is reduced. A router's always are: every tensor rank has a part of each expert.
 void OptimizerBodies::reduce_partial_replicas(const Bucket& bucket) {
   if (job_.plan.tensor == 1) return;
   ChunkTemplate& kind = b_.kind();
@@ -121,7 +121,7 @@ int OptimizerBodies::tie() {
   return append();
 }
 
-// What a bucket's reduction computes runs beside the passes where the reduction does.
+// A bucket's reduction kernels overlap with the passes where the reduction does.
 Lane OptimizerBodies::sharded_lane(const Bucket& bucket) const {
   return bucket.gradient_slot >= 0 ? Lane::kData : Lane::kCompute;
 }
@@ -225,7 +225,7 @@ void OptimizerBodies::in_parts(OpKind kind, Pass pass, int index, int from, int 
   }
 }
 
-// Hybrid sharding: shard groups add their sums once, behind the last micro-batch.
+// Hybrid sharding: shard groups add their sums once, after the last micro-batch.
 int OptimizerBodies::reduce_replicas(int index) {
   const Bucket bucket = b_.kind().buckets[static_cast<std::size_t>(index)];
   if (!sharding_.hybrid || bucket.gradient_slot < 0) return -1;

@@ -55,7 +55,7 @@ void PassWriter::place_inputs() {
   place_modules();
 }
 
-// A module reads the tokens that the one before it predicts, and predicts those behind them.
+// A module reads the tokens that the previous one predicts, and predicts the ones after them.
 void PassWriter::place_modules() {
   int normed = head_.norm, read = chunk_.labels;
   for (int i = 0; i < chunk_.mtp; ++i) {

@@ -44,7 +44,7 @@ class PassWriter {
   int append();
 
   LayerKept& kept(int layer) { return kept_[static_cast<std::size_t>(layer)]; }
-  /// Layers with those of multi-token prediction, which are numbered behind them.
+  /// Layers including those of multi-token prediction, which are numbered after them.
   int all_layers() const { return key_.layers + chunk_.mtp; }
   const LayerWriter::ModuleKept& module(int layer) const {
     return modules_[static_cast<std::size_t>(layer - key_.layers)];
@@ -69,7 +69,7 @@ class PassWriter {
   std::vector<int> inputs_;  ///< of every layer, and of the head
   LayerWriter::HeadKept head_;
   std::vector<LayerWriter::ModuleKept> modules_;
-  std::vector<LayerKept> kept_;  ///< by layer, those of modules behind
+  std::vector<LayerKept> kept_;  ///< by layer, modules' last
 };
 
 }  // namespace trivium::program

@@ -32,7 +32,7 @@ class TaskWriter {
       chunk.deferred_frames = deferred_frames_needed(slots, alike);
       delayed_[chunk.kind].resize(static_cast<std::size_t>(chunk.deferred_frames), kNobody);
     }
-    role_.tasks.reserve(slots.size() * 4 + 64);  // a pass with a receive and a gather before, a send behind; the step
+    role_.tasks.reserve(slots.size() * 4 + 64);  // a pass with a receive and a gather before, a send after; the step
     sharded_.gather_first();
     const std::int64_t ahead = order_of(plan.schedule, stage_place(plan, role_.stage), program_.micro_batches).warm_up;
     std::int64_t forwards = 0;
@@ -41,7 +41,7 @@ class TaskWriter {
         backward_weights(slot);
       } else if (slot.forward) {
         forward(slot);
-        // Behind the warm-up every forward takes turns with the backward that follows it.
+        // After the warm-up every forward is paired with the backward that follows it.
         if (plan.overlap.expert && forwards++ >= ahead) beside_ = last_passes_.back();
       } else {
         backward(slot);
@@ -97,7 +97,7 @@ class TaskWriter {
     return id;
   }
 
-  // Behind a receive: what the pass waits for.
+  // After a receive: what the pass waits for.
   int gather_received(int received, int body, const Slot& slot, int frame) {
     if (body < 0) return received;
     const int id = add(TaskKind::kGatherReceived, body, slot.chunk);
@@ -235,8 +235,8 @@ class TaskWriter {
     use_gradients(task, slot, true);
   }
 
-  // Offloaded gradients that a backward adds to, or its reductions do, in the order in which it leaves the buckets.
-  // What is reduced beside the last backward is reduced while it is there.
+  // Offloaded gradients that a backward, or its reductions, add to, in the order in which it finishes the buckets. What
+  // is reduced during the last backward is reduced while it is resident.
   void use_gradients(int task, const Slot& slot, bool whole) {
     if (!gradients_.is_offloaded()) return;
     const ChunkTemplate& kind = kind_of(slot.chunk);
@@ -283,7 +283,7 @@ class TaskWriter {
     return tied_ >= 0 && holds_end(kind_of(chunk), kind_of(chunk).buckets[bucket]);
   }
 
-  // Adds the gradients of a tied weight's two copies behind the last backwards.
+  // Adds the gradients of a tied weight's two copies after the last backwards.
   void tie() {
     if (kind_of(0).tie < 0) return;
     tied_ = add(TaskKind::kReduceGradients, kind_of(0).tie, 0);
@@ -354,7 +354,7 @@ class TaskWriter {
   ShardedTasks sharded_;
   OffloadTasks offloaded_;
   GradientTasks gradients_;
-  std::map<std::pair<int, std::size_t>, int> reduced_;  // by chunk and bucket: beside the last backward
+  std::map<std::pair<int, std::size_t>, int> reduced_;  // by chunk and bucket: during the last backward
   int tied_ = -1;                                       // the task that adds the gradients of a tied weight's copies
   int last_task_ = -1;
   std::vector<int> last_passes_;    // one, or two that take turns

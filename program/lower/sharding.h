@@ -21,19 +21,19 @@ struct Sharding {
   bool gradients = false;        ///< reduced to shards after every micro-batch
   bool parameters = false;       ///< gathered, or where a rank holds all of them fetched, for every pass
   bool away = false;             ///< parameters are kept off the device
-  bool gathers_first = false;    ///< ZeRO 1 and 2: parameters are gathered beside the next forward, not behind the step
+  bool gathers_first = false;    ///< ZeRO 1 and 2: parameters are gathered during the next forward, not after the step
   bool accumulates = false;      ///< more than one backward, or half of one, adds to the gradient shards
-  bool overlaps_reduce = false;  ///< reductions run beside the backward of the next bucket
+  bool overlaps_reduce = false;  ///< reductions overlap the backward of the next bucket
   int ahead = 0;                 ///< buckets gathered beyond the one in use
   int parts = 1;                 ///< collectives a bucket is moved in
 };
 
 /// Sets where the buckets of `kind` lie, whole or as shards, and the bytes of its spaces. Buckets with the embedding or
 /// the head have room of their own; the others share `ahead + 1` slots for parameters and one for gradients (two where
-/// reductions overlap). A tied embedding that two stages hold keeps its gradients whole until they were added, experts
-/// that are spread over ranks until the last micro-batch; their parameters have slots of their own, as they are used
-/// beside their layer's, and stay whole where no other rank holds them. Precondition: ranges and optimizer offsets of
-/// the buckets are set.
+/// reductions overlap). A tied embedding that two stages hold keeps its gradients whole until they have been added,
+/// experts that are spread over ranks until the last micro-batch; their parameters have slots of their own, as they are
+/// used together with their layer's, and stay whole where no other rank holds them. Precondition: ranges and optimizer
+/// offsets of the buckets are set.
 void place_shards(ChunkTemplate& kind, const Job& job, const Sharding& sharding, DType type, DType gradient);
 
 /// Segments [first, last] of a body; first -1: none.

@@ -94,7 +94,7 @@ void ShardedTasks::gather(int task) {
       };
       not_before(ahead, last);
       wait(gathered, reader, last);
-      if (last > 0) {  // behind a copy to a staging slot, one bucket further ahead
+      if (last > 0) {  // after a copy to a staging slot, one bucket further ahead
         auto& used = last_staged_[{pass.chunk, b % 2}];
         not_before(ahead + 1, 0);
         wait(gathered, used);

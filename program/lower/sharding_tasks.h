@@ -16,12 +16,12 @@ class ShardedTasks {
  public:
   ShardedTasks(const Program& program, Role& role);
 
-  /// ZeRO 1 and 2 that gather beside the forward: all buckets, before the first pass.
+  /// ZeRO 1 and 2 that gather during the forward: all buckets, before the first pass.
   void gather_first();
   /// Gathers and reductions of the pass `task` (forward or backward), which was added last.
   void around_pass(int task);
-  /// The task behind which the shard of a bucket's gradients is whole: its last reduction, or with hybrid sharding the
-  /// sum over shard groups, which is added here. Behind the last backward.
+  /// The task after which the shard of a bucket's gradients is complete: its last reduction, or with hybrid sharding
+  /// the sum over shard groups, which is added here. Called after the last backward.
   int finish_reduction(int chunk, int bucket);
 
   /// The last reduction of a bucket's gradients to its shard that was added.
@@ -36,7 +36,7 @@ class ShardedTasks {
   bool gathers_in_passes() const { return sharding_.parameters || sharding_.gathers_first; }
 
  private:
-  /// When a pass reaches a bucket: behind `segment` of `task` (-1: at once).
+  /// When a pass reaches a bucket: after `segment` of `task` (-1: at once).
   struct Moment {
     int task = -1;
     std::int16_t segment = kWholeTask;

@@ -19,14 +19,14 @@ enum class Compression : std::uint8_t { kNone, kFp16, kTopK };
 enum class ContextMethod : std::uint8_t { kRing, kAllToAll };
 enum class ScatterGather : std::uint8_t { kStack, kOn, kOff };
 
-/// What may run beside what.
+/// What may overlap with what.
 struct Overlap {
-  bool gradient_reduction = false;  ///< bucket reductions beside the last backward
-  bool parameter_gather = false;    ///< gathers beside the next forward
-  bool pipeline = true;             ///< transfers beside compute
-  bool tensor = false;              ///< tensor collectives beside weight-gradient GEMMs
-  /// Rows that go to the experts and back beside the other pass: a stage runs a forward and a backward of different
-  /// micro-batches as a pair, whose parts between the exchanges take turns.
+  bool gradient_reduction = false;  ///< bucket reductions with the last backward
+  bool parameter_gather = false;    ///< gathers with the next forward
+  bool pipeline = true;             ///< transfers with compute
+  bool tensor = false;              ///< tensor collectives with weight-gradient GEMMs
+  /// Exchanges of rows with the experts with the other pass: a stage runs a forward and a backward of different
+  /// micro-batches as a pair, whose parts between the exchanges alternate.
   bool expert = false;
 };
 

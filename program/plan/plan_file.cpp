@@ -31,7 +31,7 @@ PlanFile plan_file_from_json(const nlohmann::json& json, const std::string& wher
   const base::JsonReader reader(json, where);
   const std::vector<std::string> schemas{kPlanSchema, kResultSchema};
   const std::string schema = reader.at("schema").one_of(schemas);
-  // A result repeats the job beside its answers; the plan is the best one's.
+  // A result repeats the job next to its answers; the plan is the best one's.
   if (schema == kPlanSchema) {
     reader.allow_only({"schema", "model", "cluster", "training", "plan"});
   } else {

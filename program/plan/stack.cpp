@@ -43,7 +43,7 @@ StackTraits megatron_2022() {
   StackTraits h = megatron();
   h.name = "megatron-2022";
   h.fused_attention = false;             // its published runs hold all scores in memory
-  h.overlaps_tensor_collectives = true;  // beside the weight gradient; worth 3 points on the 2205.05198 rows
+  h.overlaps_tensor_collectives = true;  // during the weight gradient; worth 3 points on the 2205.05198 rows
   h.frees_sent_outputs = true;           // 2205.05198, appendix B: the output tensor of a stage is deallocated
   return h;
 }
@@ -129,9 +129,9 @@ StackTraits alpa_xla() {
 }
 
 /// Megatron-Core as NeMo drives it: distributed optimizer with gradients reduced in backward and parameters gathered
-/// in forward (overlap_grad_reduce, overlap_param_gather), gradients on the wire in bf16 (grad_reduce_in_fp32 off),
+/// in forward (overlap_grad_reduce, overlap_param_gather), gradients sent in bf16 (grad_reduce_in_fp32 off),
 /// fused kernels of Transformer Engine, attention of cuDNN, no dropout in the published benchmarks, tensor collectives
-/// in user buffers piece by piece beside their products (ub_tp_comm_overlap).
+/// in user buffers overlapping their products piece by piece (ub_tp_comm_overlap).
 StackTraits megatron_core(std::string_view name) {
   StackTraits h;
   h.name = name;
@@ -144,7 +144,7 @@ StackTraits megatron_core(std::string_view name) {
   h.bucket_elements = 40'000'000;  // DistributedDataParallel: the larger of this and a million for every rank
   h.expert_issue = 30e-6;          // docs/explanation/cost-model.md, "The host"
   h.host_adam = kMegatronHostAdam;
-  h.hidden_tensor = 0.7;  // assumption: what is left of collectives that run piece by piece beside products
+  h.hidden_tensor = 0.7;  // assumption: what is left of collectives that overlap with products piece by piece
   return h;
 }
 
@@ -218,7 +218,7 @@ StackTraits nanotron() {
 StackTraits fsdp2(std::string_view name) {
   StackTraits h = fsdp();
   h.name = name;
-  h.flash_rate = 0.65;  // FlashAttention-2 behind scaled_dot_product_attention
+  h.flash_rate = 0.65;  // FlashAttention-2, called by scaled_dot_product_attention
   h.fused_kernels = true;
   h.memory_traffic = 1.0;
   h.crowded_above = 0;
@@ -249,7 +249,7 @@ StackTraits xla(std::string_view name) {
   return h;
 }
 
-/// InternEvo: hybrid ZeRO-1 as in its technical report (arXiv 2401.09149), reductions in bf16 beside the backward.
+/// InternEvo: hybrid ZeRO-1 as in its technical report (arXiv 2401.09149), reductions in bf16 during the backward.
 StackTraits internevo() {
   StackTraits h;
   h.name = "internevo";

@@ -23,7 +23,7 @@ struct StepRecord {
   double loss_scale = 0;      ///< of fp16 runs: what the loss was multiplied by; 0: the run has none
   bool skipped = false;       ///< gradients overflowed at that scale: nothing was learnt, and grad_norm is 0
   std::optional<double> mfu;  ///< of the ranks' devices' dense peak, where that is known
-  std::optional<double> validation_loss;  ///< behind this step, where it was measured
+  std::optional<double> validation_loss;  ///< after this step, where it was measured
 };
 
 /// A step that stands out (runtime/executor/spikes.h).

@@ -1,9 +1,9 @@
 // dualpipev: two chunks a stage in a V, where a forward of one goes with a backward of the other (DualPipeV:
 // DeepSeek-AI 2024, arXiv 2412.19437, section 3.2.1, cut in half by its authors, github.com/deepseek-ai/DualPipe;
 // PyTorch's ScheduleDualPipeV has this order). Here the two of a pair run one after the other: no communication of one
-// hides behind the other. Second halves come at once but for the last ones, which fill the way down. A stage holds 2p +
-// 1 half-stages' worth of micro-batches. Where a chunk's forward and the halves of its backward take as long, and m >=
-// 2p, equal stages idle p - 1 of these.
+// hides behind the other. Second halves run immediately, except for the last, which fill the ramp-down. A stage holds
+// 2p + 1 half-stages' worth of micro-batches. Where a chunk's forward and the halves of its backward take as long, and
+// m >= 2p, equal stages idle p - 1 of these.
 #pragma once
 
 #include <fmt/format.h>

@@ -1,6 +1,6 @@
 // interleaved: 1f1b over virtual stages, in groups of p micro-batches (Narayanan et al. 2021, arXiv 2104.04473, section
 // 2.2.2; Megatron-LM, forward_backward_pipelining_with_interleaving). A micro-batch goes through the stages v times, so
-// the warm-up is longer: two forwards for every stage behind, and p for every chunk but the last. A stage holds one
+// the warm-up is longer: two forwards for every later stage, and p for every chunk but the last. A stage holds one
 // forward more than these, a v-th of a stage's layers each. The bubble is (p - 1) / vm.
 #pragma once
 

@@ -1,4 +1,4 @@
-// 1f1b: a forward for every stage behind, then one forward and one backward in turn (Narayanan et al. 2019,
+// 1f1b: a forward for every later stage, then one forward and one backward in turn (Narayanan et al. 2019,
 // PipeDream-Flush). Stage s of p holds p - s micro-batches. The bubble is (p - 1) / m (Narayanan et al. 2021, arXiv
 // 2104.04473, section 2.2.1).
 #pragma once

@@ -25,7 +25,7 @@ struct StagePlace {
   int stage = 0;
   int pipeline = 1;
   int virtual_stages = 1;  ///< model chunks of the stage
-  bool pairs = false;      ///< a forward and the backward behind it run as a pair: one forward more goes ahead of them
+  bool pairs = false;      ///< a forward and the next backward run as a pair: one forward more goes ahead of them
 };
 
 /// The warm-up of a schedule that runs all forwards before the first backward.
@@ -59,9 +59,9 @@ struct ScheduleTraits {
   std::int64_t (*warm_up)(const StagePlace&) = nullptr;
   /// Micro-batches by which the second half of a backward comes later than the first; 0 where backwards are whole.
   std::int64_t (*delay)(const StagePlace&) = [](const StagePlace&) { return std::int64_t{0}; };
-  /// All slots, in place of rounds behind a warm-up; of as many micro-batches or more, of which those that there are
-  /// count. `warm_up` is then how far forwards are ahead of backwards in the run that repeats, at most: of all chunks,
-  /// were each as far ahead as the farthest.
+  /// All slots, in place of rounds after a warm-up; for as many micro-batches or more, of which only the existing ones
+  /// count. `warm_up` is then the most that forwards are ahead of backwards in the run that repeats: summed over chunks
+  /// as if each were as far ahead as the farthest.
   std::vector<SlotRun> (*runs)(const StagePlace&, std::int64_t micro_batches) = nullptr;
   /// What equal stages idle in a step whose transfers take no time, as a clause: "equal stages idle (p - 1) / m = 3 / 8
   /// = 37.5 % of their passes". Of any stage.

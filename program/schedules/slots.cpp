@@ -32,7 +32,7 @@ SlotOrder order_of(Schedule schedule, const StagePlace& place, std::int64_t micr
   SlotOrder order;
   order.passes = micro_batches * place.virtual_stages;
   order.warm_up = std::min(order.passes, traits.warm_up(place));
-  // A backward cannot begin beside the forward that it waits for.
+  // A backward cannot overlap with the forward that it waits for.
   if (place.pairs) order.warm_up = std::min(order.passes, order.warm_up + 1);
   order.delay = traits.delay(place);
   order.pipeline = place.pipeline;

@@ -65,7 +65,7 @@ class SlotCursor {
 
   explicit SlotCursor(const SlotOrder& order) : order_(order) { skip(); }
 
-  /// The next slot; none behind the last one, or behind the cut: `cut` backwards and what comes before the next.
+  /// The next slot; none after the last one, or after the cut: `cut` backwards and what comes before the next.
   Step here(std::int64_t cut = kNoCut) const {
     if (!order_.runs.empty()) return here_in_runs(cut);
     if (forwards_ < order_.warm_up) return step(Kind::kForward, forwards_);

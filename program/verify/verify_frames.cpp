@@ -104,8 +104,8 @@ class FrameChecker {
     frame.last = static_cast<int>(id);
   }
 
-  // It writes while other work of the stage goes on: only a dependency keeps it back. Waiting for the send behind the
-  // last pass is as good, unless that pass is the second half, which the send does not wait for.
+  // It writes while other work of the stage goes on: only a dependency delays it. Waiting for the send after the last
+  // pass is as good, unless that pass is the second half, which the send does not wait for.
   void receive(const Task& task, std::size_t id) {
     const Frame& frame = at(frames_, task, task.frame);
     if (frame.taken) say(id, fmt::format("receives into frame {}, which is in use", task.frame));

@@ -91,7 +91,7 @@ class GradientChecker {
     }
   }
 
-  // Behind what a pass leaves of a bucket comes its reduction, where that waits for no copy or is the pass's own.
+  // A bucket's gradients from a pass are reduced next, where the reduction waits for no copy or is the pass's own.
   void visit_pass(int id) {
     const Task& task = task_at(id);
     const ChunkTemplate& kind = kind_of(task);

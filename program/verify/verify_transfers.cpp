@@ -98,7 +98,7 @@ class TransferChecker {
  private:
   static bool is_pass(const Task& task) { return task.kind == TaskKind::kForward || task.kind == TaskKind::kBackward; }
 
-  // What a pass starts from comes from another stage, or was left by the chunk before or behind it on this one.
+  // The input of a pass comes from another stage, or from the previous or next chunk on this one.
   void check_passes_on(std::size_t id) {
     const Task& task = role_.tasks[id];
     const bool forward = task.kind == TaskKind::kForward;

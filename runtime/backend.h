@@ -36,14 +36,14 @@ class Backend {
   virtual Memory allocate(std::int64_t bytes) = 0;
   /// Likewise in memory of the host, from where the device copies fast.
   virtual Memory allocate_on_host(std::int64_t bytes) = 0;
-  /// Bytes that it holds for itself, beside what was allocated: workspaces of kernels. They only grow.
+  /// Bytes that it holds for itself in addition to what was allocated: workspaces of kernels. They only grow.
   virtual std::int64_t own_bytes() const { return 0; }
   /// Whether the host reads and writes the memory of `allocate` itself.
   virtual bool shares_host_memory() const = 0;
   /// Copies from host memory in the order of the lane; `from` may be reused at once. Either end of a copy may also be
   /// memory of allocate_on_host.
   virtual void upload(program::Lane lane, std::byte* to, const void* from, std::int64_t bytes) = 0;
-  /// Copies to host memory, behind everything issued so far.
+  /// Copies to host memory, after everything issued so far.
   virtual void download(void* to, const std::byte* from, std::int64_t bytes) = 0;
 
   /// The program whose ops are run from here on; it outlives that.

@@ -14,7 +14,7 @@ namespace trivium::runtime::checkpoint {
 
 struct CheckpointerOptions {
   std::filesystem::path folder;
-  std::int64_t every = 0;  ///< steps; 0: only behind the last one, however it came to be the last
+  std::int64_t every = 0;  ///< steps; 0: only after the last one, however it came to be the last
   std::int64_t keep = 0;   ///< newest checkpoints that stay; 0: all
   bool resume = false;     ///< go on from the newest checkpoint, if there is one
   program::PlanFile job;

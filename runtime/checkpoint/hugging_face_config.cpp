@@ -1,4 +1,4 @@
-// The config.json that stands beside weights which are written as Hugging Face's.
+// The config.json that is written next to weights in Hugging Face's format.
 #include <cmath>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -59,7 +59,7 @@ struct LlamaKind {
   const char *type, *architecture;
 };
 
-/// Of which layers look back a window only, for Qwen's; Mistral's all do.
+/// Which layers have a window: Qwen's by this list; Mistral's all do.
 void add_windows(const models::Model& m, nlohmann::json& config) {
   if (!m.window || is_llama4(m)) return;
   config["sliding_window"] = m.window->keys;

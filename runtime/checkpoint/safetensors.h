@@ -1,4 +1,4 @@
-// The safetensors file format: named tensors behind a JSON header.
+// The safetensors file format: named tensors after a JSON header.
 // https://github.com/huggingface/safetensors, "Format": 8 bytes little-endian length of the header, the header, the
 // data.
 #pragma once
@@ -27,7 +27,7 @@ struct TensorEntry {
   std::string name;
   Number number = Number::kF32;
   std::vector<std::int64_t> shape;
-  std::int64_t begin = 0, end = 0;  ///< bytes of the data behind the header
+  std::int64_t begin = 0, end = 0;  ///< bytes of the data, from the end of the header
 };
 
 /// The header of a file of `file_bytes` bytes that begins with `content` (the whole header at least).

@@ -19,7 +19,7 @@ namespace trivium::runtime::checkpoint {
 namespace {
 
 constexpr std::size_t kBufferBytes = std::size_t{1} << 20;  // a multiple of the checksum's word
-constexpr std::size_t kAlignment = 8;  // of the data behind the header, as the format's library does
+constexpr std::size_t kAlignment = 8;  // of the data after the header, as the format's library does
 
 template <class T>
 T load(const std::byte* values, std::int64_t index) {

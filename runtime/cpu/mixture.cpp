@@ -454,7 +454,7 @@ static void combine_backward(const KernelArguments& a) {
   }
 }
 
-// With kSpill's table: what came from the ranks lies one behind the other.
+// With kSpill's table: rows from the ranks are stored one rank after another.
 static void place_rows(const KernelArguments& a) {
   const Spilled s(a);
   for (Index i = 0; i < s.count; ++i) std::memcpy(a.out[0] + s.rows[i] * s.bytes, a.in[0] + i * s.bytes, s.size());

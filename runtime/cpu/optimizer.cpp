@@ -50,7 +50,7 @@ void for_each_parameter(const KernelArguments& a, Range range, Visit visit) {
   }
 }
 
-/// How gradients are kept beside 16-bit parameters.
+/// How gradients are stored with 16-bit parameters.
 bool keeps_half_gradients(const KernelArguments& a) {
   const int gradient = a.kind->parameters.front().gradient;
   return a.kind->buffers[static_cast<std::size_t>(gradient)].dtype == program::DType::kFp16;

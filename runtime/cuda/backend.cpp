@@ -20,7 +20,7 @@ using program::Lane;
 
 constexpr int kAmpere = 8;  // compute capability, major number: bf16, and tensor cores as the kernels use them
 
-/// From here on the thread's device. What belongs to a device, as a handle of cuBLASLt does, is made behind it.
+/// Selects the thread's device from here on. What belongs to a device, e.g. a cuBLASLt handle, is created after it.
 int chosen(int device) {
   TRIVIUM_CHECK_CUDA(cudaSetDevice(device));
   return device;
@@ -279,7 +279,7 @@ void CudaBackend::finish() {
   products_.keep_choices();
 }
 
-// All lanes are idle: the first stamp of any of them comes behind this one.
+// All lanes are idle: the first stamp of any lane comes after this one.
 void CudaBackend::start_clock(std::int64_t shared_ns) {
   used_stamps_ = 0;
   TRIVIUM_CHECK_CUDA(cudaEventRecord(start_, launcher(Lane::kCompute).stream()));

@@ -85,8 +85,8 @@ class CudaBackend final : public Backend, public Idling {
     std::size_t next = 0;
   };
   Launcher& launcher(program::Lane lane) { return *lanes_[static_cast<std::size_t>(lane)]; }
-  /// Waits where the lane has too much that is not done. Behind a full queue a launch waits inside the driver, which
-  /// asks nobody whether the other ranks are still there.
+  /// Waits where too much of the lane's work is unfinished. With a full queue a launch waits inside the driver, which
+  /// does not check whether the other ranks are still alive.
   void keep_up(program::Lane lane);
   cudaEvent_t mark_event(std::int32_t number);
   /// kFetch and kStore of memory that the device cannot reach.
@@ -110,7 +110,7 @@ class CudaBackend final : public Backend, public Idling {
   std::size_t used_stamps_ = 0;
   std::array<RunAhead, program::kLanes> ahead_;
   cudaEvent_t start_ = nullptr;
-  std::int64_t late_ns_ = 0;  // of this rank's start behind the shared one
+  std::int64_t late_ns_ = 0;  // by which this rank starts after the shared start
   std::optional<KernelClock<Cupti>> kernel_clock_;
   std::array<Staging, 8> staging_;
   std::size_t next_staging_ = 0;

@@ -219,9 +219,9 @@ double GemmEngine::time_of(Plan& plan, const cublasLtMatmulAlgo_t& candidate, co
   return least;
 }
 
-// Results go beside the run's own, as do inputs of GELU that are written: what the candidates compute is read by
-// nobody. Where there is no room for them nothing is timed. What is thrown leaves the room as it is: to free it would
-// be to wait for ranks that are gone.
+// Results go to scratch memory instead of the run's own, as do GELU inputs that are written: nobody reads what the
+// candidates compute. Where there is no room for them nothing is timed. An exception leaks the scratch memory: freeing
+// it would wait for ranks that are gone.
 void GemmEngine::time_candidates(Plan& plan, const std::string& shape, const Gemm& g, cudaStream_t stream,
                                  void* workspace) {
   const std::int64_t bytes = ((g.batch - 1) * g.stride_c + (g.m - 1) * g.ldc + g.n) * size_of(g.out);

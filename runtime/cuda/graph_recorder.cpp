@@ -21,7 +21,7 @@ GraphRecorder::Recorded GraphRecorder::end() {
   cudaGraphExec_t made = nullptr;
   TRIVIUM_CHECK_CUDA(cudaGraphInstantiate(&made, graph.get(), 0));
   Recorded ready{decltype(Recorded::graph)(made), launcher_->issued() - issued_before_};
-  // The memory that it takes beside the plan's may not be there: here that is told, and the work is issued instead.
+  // The memory that it needs in addition to the plan's may be missing: that fails here, and the work is issued instead.
   TRIVIUM_CHECK_CUDA(cudaGraphUpload(ready.graph.get(), launcher_->stream()));
   return ready;
 }

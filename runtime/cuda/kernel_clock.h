@@ -17,7 +17,7 @@ class KernelClock {
  public:
   explicit KernelClock(Source& source) : source_(source) {}
 
-  /// A step begins, `late_ns` behind the start that all ranks share; the device is idle.
+  /// A step begins, `late_ns` after the start that all ranks share; the device is idle.
   void start(std::int64_t late_ns) {
     source_.untag();
     source_.log().forget();
@@ -32,8 +32,8 @@ class KernelClock {
     next_tag_ = tag + 1;
   }
 
-  /// What is issued from here to the next stamp is nobody's: what other threads issue for it, as NCCL's do, carries no
-  /// number, and a copy beside that is not the whole.
+  /// What is issued from here to the next stamp is not attributed: work that other threads issue for it, as NCCL's do,
+  /// carries no number, and a copy issued along with it is not all of it.
   void disown() { source_.untag(); }
 
   /// Once the device is idle: when the work between two neighbouring stamps ran. Nothing where they are no neighbours,

@@ -31,8 +31,8 @@ class Scratch {
   ~Scratch();
   Scratch(const Scratch&) = delete;
   Scratch& operator=(const Scratch&) = delete;
-  /// At least so many bytes. Growing waits for the device: what is there may be in use. CUDA's own waits, of which
-  /// cudaFree is one, ask nobody whether the other ranks are still there; behind this one they are over at once.
+  /// At least so many bytes. Growing waits for the device: the old memory may be in use. CUDA's own waits, e.g. in
+  /// cudaFree, do not check whether the other ranks are alive; after this wait they return at once.
   std::byte* at_least(std::int64_t bytes);
   std::int64_t bytes() const { return bytes_; }
   std::uint64_t moves() const { return moves_; }  ///< how often it has grown

@@ -10,7 +10,7 @@
 
 namespace trivium::runtime::cuda {
 
-/// Without a split of the sequence: keys and values lie in (T, q|k|v) beside the queries.
+/// Without a split of the sequence: keys and values lie in (T, q|k|v) next to the queries.
 inline AttentionShape whole_attention(const KernelArguments& a) {
   const program::Op& op = *a.op;
   AttentionShape s{};
@@ -171,7 +171,7 @@ void unfused_attention_backward(Launcher& l, const KernelArguments& a) {
   const T* dy = input<T>(a, 3);
   T* dqkv = output<T>(a, 0);
   value_gradients(l, s, o, dropped_scores<T>(l, s, p, a.in[4], false), dy, dqkv);
-  // Behind these products the same memory is free again.
+  // After these products the same memory is free again.
   const std::int64_t scores = s.samples * s.heads * s.local * s.local;
   T* ds = reinterpret_cast<T*>(l.scratch(scores * static_cast<std::int64_t>(sizeof(T))));
   weight_gradients(l, s, o, dy, ds);

@@ -68,7 +68,7 @@ void Collection::add(const program::Program& program, int rank, const Arenas& ar
         const std::int64_t offset = p.offset + i;
         const Bucket& bucket = bucket_of(kind, offset);
         const int shard_rank = bucket.expert ? expert_shard : dense_shard;
-        // Parameters that are gathered at the start of a step are stale behind it, but for each rank's own part.
+        // Parameters gathered at the start of a step are stale after it, except for each rank's own part.
         const bool whole = quantity == Quantity::kValue && bucket.parameter_shard < 0 && !gathers_first;
         if (whole) {
           put(p, name, place->first, place->second, reduction::number_at(values, offset, type));

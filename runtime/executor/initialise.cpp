@@ -138,7 +138,7 @@ void draw(const program::Parameter& p, std::int64_t begin, std::int64_t end, std
   }
 }
 
-/// Draws to memory that the host cannot write: beside it, then copied.
+/// Draws for memory that the host cannot write: to host memory, then copied.
 void draw_beside(const program::Parameter& p, std::int64_t begin, std::int64_t end, std::uint64_t key,
                  const Place& here, std::vector<Target> targets, Backend& backend) {
   std::vector<std::vector<std::byte>> rooms;

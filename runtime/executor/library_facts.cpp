@@ -24,7 +24,7 @@ std::string nvidia_driver_in(std::string_view text) {
   return std::regex_search(text.begin(), text.end(), found, kVersion) ? found[1].str() : "";
 }
 
-// May be asked before MPI starts and behind its end. "Open MPI v4.1.4, package: …".
+// May be called before MPI starts and after it ends. "Open MPI v4.1.4, package: …".
 std::map<std::string, std::string> mpi_facts() {
   using Version = int (*)(char*, int*);
   const auto version = reinterpret_cast<Version>(::dlsym(RTLD_DEFAULT, "MPI_Get_library_version"));

@@ -18,7 +18,7 @@ struct LossScale {
 /// The scale to begin with; 1 where nothing is scaled.
 LossScale first_scale(const program::Settings& settings);
 
-/// The scale behind a step. `overflow`: its gradient norm was not finite, so it was skipped.
+/// The scale after a step. `overflow`: its gradient norm was not finite, so it was skipped.
 LossScale next_scale(const LossScale& now, const program::LossScaling& how, bool overflow);
 
 /// Whether an overflow may come from the scale: there is a smaller one.

@@ -287,7 +287,7 @@ void RankExecutor::pass_over(std::int32_t task_id, int segment_id) {
   }
 }
 
-// Marks come behind all of it.
+// Marks come after all of it.
 void RankExecutor::replay_segment(std::int32_t task_id, int segment_id) {
   const Task& task = role_.tasks[static_cast<std::size_t>(task_id)];
   const program::Body& body = program_.body_of(task);

@@ -13,7 +13,7 @@
 
 namespace trivium::runtime {
 
-/// Where a training stands, beside its tensors.
+/// The progress of a training, in addition to its tensors.
 struct Progress {
   std::int64_t step = 0;  ///< steps done; the next one has this number
   LossScale scale;
@@ -26,7 +26,7 @@ class StepCheckpointer {
   /// Before the first step of a training, not where the batch grows later; may fill the rank's memory. `fresh`: where a
   /// training begins. Where this one goes on.
   virtual Progress begin(const Progress& fresh) = 0;
-  /// Behind a step; `last`: no further one follows now.
+  /// Called after a step; `last`: no further one follows now.
   virtual void after_step(const Progress& done, bool last) = 0;
 };
 

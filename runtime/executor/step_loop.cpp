@@ -225,7 +225,7 @@ class StepLoop {
     });
   }
 
-  /// The checkpoint behind a step; `last`: no further step follows now.
+  /// The checkpoint after a step; `last`: no further step follows now.
   void keep(bool last) {
     if (phases_.checkpointer() == nullptr) return;
     if (ring_ != nullptr) ring_->note(flight::Doing::kCheckpoint, now_ns(), now_.step);

@@ -48,7 +48,7 @@ struct TrainResult {
   std::vector<program::StepRecord> steps;
   std::vector<program::Spike> spikes;
   program::Timeline timeline;              ///< of all ranks, with `timeline_steps`; none while the batch is ramped up
-  std::vector<std::int64_t> memory_bytes;  ///< by rank: what its arenas hold, and the backend beside them
+  std::vector<std::int64_t> memory_bytes;  ///< by rank: its arenas and the memory the backend holds in addition
   std::string refused;                     ///< non-empty: why nothing was started
   std::string diverged;  ///< non-empty: at which step training left the finite numbers; it stopped there
 };

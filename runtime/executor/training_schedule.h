@@ -27,7 +27,7 @@ enum class RateScaling : std::uint8_t {
 };
 std::string_view name_of(RateScaling scaling);  ///< "none" "linear" "sqrt"
 
-/// Batches that grow: `start` samples, `increment` more behind every `every` steps, until the plan's global batch.
+/// Batches that grow: `start` samples, `increment` more after every `every` steps, until the plan's global batch.
 struct BatchRamp {
   std::int64_t start = 0;  ///< 0: no ramp
   std::int64_t increment = 0;
@@ -47,11 +47,11 @@ struct TrainingSchedule {
 /// Samples of a step, and of all steps before it.
 std::int64_t batch_at(const BatchRamp& ramp, std::int64_t global_batch, std::int64_t step);
 std::int64_t samples_before(const BatchRamp& ramp, std::int64_t global_batch, std::int64_t step);
-/// The step behind `step` at which the batch is next another one; `steps` where it stays.
+/// The next step after `step` at which the batch changes; `steps` where it stays.
 std::int64_t next_batch_change(const BatchRamp& ramp, std::int64_t global_batch, std::int64_t step, std::int64_t steps);
 
 /// Linear warm-up, then `training_schedule.decay` from the optimizer's learning rate to its `min_learning_rate` over
-/// its `decay_steps` (0: `steps`), that behind them; both scaled by the batch of the step.
+/// its `decay_steps` (0: `steps`), and that rate after them; both scaled by the batch of the step.
 double learning_rate(const TrainingSchedule& training_schedule, const program::Optimizer& optimizer,
                      std::int64_t global_batch, std::int64_t step, std::int64_t steps);
 

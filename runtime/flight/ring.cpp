@@ -42,8 +42,8 @@ Ring::Ring(const std::filesystem::path& folder, int rank, int ranks, std::uint64
   std::error_code ignored;
   std::filesystem::create_directories(folder, ignored);
   require_record(path);
-  // Made beside its place, so that a reader never sees a header that is not finished.
-  // Under a name that nobody can foresee: in a folder of others a link could stand in its place.
+  // Built in a temporary file in the same folder, so that a reader never sees an unfinished header. Its name cannot be
+  // predicted: in a folder of others a link could stand in its place.
   std::string making = (folder / ("." + ring_name(rank) + ".XXXXXX")).string();
   const int file = ::mkostemp(making.data(), O_CLOEXEC);
   const auto fail = [&] {

@@ -21,13 +21,13 @@ class Forward {
   /// not the model's; Failure(kUsage) for a model the CPU backend has no kernels for.
   Forward(const models::Model& model, const checkpoint::StoredTensors& tensors, std::int64_t longest);
 
-  /// Logits (vocabulary) behind each of the tokens, which are a text of their own: row i predicts token i + 1. Valid
+  /// Logits (vocabulary) after each of the tokens, which are a text of their own: row i predicts token i + 1. Valid
   /// until the next call of any kind. Precondition: 1 to `longest` tokens within the vocabulary.
   std::vector<std::span<const float>> operator()(std::span<const std::int32_t> tokens);
 
-  /// Logits behind the last of tokens that go on the text since `forget`, of which keys and values are kept: a token
-  /// costs one pass over one position, a text's first tokens one pass over all of them. Equal to those of the whole
-  /// text but for rounding. Valid until the next call of any kind. Precondition: as above, of the text so far.
+  /// Logits after the last of the tokens, which continue the text since `forget`, whose keys and values are cached: a
+  /// token costs one pass over one position, a text's first tokens one pass over all of them. Equal to those of the
+  /// whole text but for rounding. Valid until the next call of any kind. Precondition: as above, of the text so far.
   std::span<const float> next(std::span<const std::int32_t> tokens);
   void forget() { read_ = 0; }
 

@@ -37,7 +37,7 @@ struct Text {
 
 class Pass {
  public:
-  /// `tokens`: of one call. `last_alone`: logits behind the last token alone, in the first row. `weights` outlives it.
+  /// `tokens`: of one call. `last_alone`: logits after the last token alone, in the first row. `weights` outlives it.
   /// Errors: as Forward's.
   Pass(const models::Model& model, const Weights& weights, std::int64_t tokens, bool last_alone);
 

@@ -13,7 +13,7 @@ double quantile(std::vector<double> values, double q);
 /// What lies between the tenth and the ninetieth of a hundred, as a share of the median; 0 for none.
 double spread(const std::vector<double>& values);
 
-/// "; spread 12 %": such a share, as it stands behind where a number of a profile comes from.
+/// "; spread 12 %": a share, as it is appended to the source of a number of a profile.
 std::string spread_words(double share);
 
 /// Mean of repetitions of one thing within a step; beyond four times their median one was interrupted, not slow, and

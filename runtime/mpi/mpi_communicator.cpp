@@ -27,8 +27,8 @@ constexpr std::int64_t kLargestMessage = std::int64_t{1} << 30;  // MPI counts a
 constexpr int kFailedExit = 1;
 constexpr int kGroupTag = 0;
 
-/// Ranks that are all on one host talk through its memory. Open MPI would open ports on every interface beside that,
-/// which whoever wants them may still ask for.
+/// Ranks that are all on one host communicate through its memory. Open MPI would also open ports on every interface,
+/// which a user who wants them can still ask for.
 void keep_to_this_host() {
   const char* const ranks = std::getenv("OMPI_COMM_WORLD_SIZE");
   const char* const here = std::getenv("OMPI_COMM_WORLD_LOCAL_SIZE");

@@ -43,9 +43,9 @@ base::Result<std::string> draw_token();
 std::vector<std::pair<std::string, std::string>> environment_of(const Launch& launch);
 
 /// Gives every rank the bytes of rank 0, over TCP: rank 0 listens on the launch's port until all others came, on the
-/// loopback interface where all are on this host. Both sides show that they have the job's token. Who comes without it
-/// is left waiting beside the others, holds nobody up and is told of once. Errors: kRuntime after `seconds` without
-/// them.
+/// loopback interface where all are on this host. Both sides show that they have the job's token. Connections without
+/// it are left waiting in parallel, delay nobody and are reported once. Errors: kRuntime after `seconds` without the
+/// ranks.
 std::optional<base::Error> share_bytes(const Launch& launch, void* data, std::size_t size, int seconds);
 
 }  // namespace trivium::runtime::nccl

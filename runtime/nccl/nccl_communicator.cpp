@@ -356,7 +356,7 @@ void NcclCommunicator::bring_back(const Staged& staged, void* host) {
 }
 
 void NcclCommunicator::record(const char* what, int group, std::int64_t count) {
-  constexpr int kLaunches = 4;  // a kernel, and what orders it behind those of other streams
+  constexpr int kLaunches = 4;  // a kernel, and what orders it after those of other streams
   calls_[next_call_++ % calls_.size()] = {what, group, count};
   backend_.entered().count(kLaunches);
 }

@@ -2,7 +2,7 @@
 // L_i = log of the sum over j <= i of exp(scale q_i.k_j); with a window w both over i - w < j <= i. A head's sink z
 // adds exp(z) to the sum. Saved for backward:
 // all p, or with flash the L alone (Dao 2023, arXiv 2307.08691, algorithm 1; here a block holds whole rows, so no
-// running maximum is needed). Dropout takes p_ij away, or scales it, behind the softmax; its mask is saved with all p,
+// running maximum is needed). Dropout drops p_ij, or scales it, after the softmax; its mask is saved with all p,
 // or with flash drawn again.
 
 #include "runtime/cpu/variants/attention.h"

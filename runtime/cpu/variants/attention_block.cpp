@@ -3,7 +3,7 @@
 // chunks before its own whole, its own up to the diagonal, later ones not at all; with a window, no more of them than
 // that. With L the log-sum-exp so far and
 // L_b, y_b those of the block:  L' = log(exp L + exp L_b),  y' = exp(L - L') y + exp(L_b - L') y_b. Dropout changes
-// y_b alone, as it comes behind the softmax of whole rows.
+// y_b alone, as it follows the softmax of whole rows.
 
 #include <algorithm>
 #include <limits>

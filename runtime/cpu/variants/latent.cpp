@@ -77,7 +77,7 @@ struct LatentHeads {
 
   Index key(Index h) const { return (heads + h) * dim; }
   Index value(Index h) const { return 2 * heads * dim + h * values; }
-  Index made(Index h) const { return h * (plain + values); }  ///< plain part of the key, and the value behind it
+  Index made(Index h) const { return h * (plain + values); }  ///< plain part of the key, followed by the value
   Index made_width() const { return heads * (plain + values); }
 };
 

@@ -6,7 +6,7 @@
 
 namespace trivium::runtime::cpu::TRIVIUM_CPU_VARIANT {
 
-constexpr Index kLanes = 32;     // sums beside each other: no addition waits for the one before
+constexpr Index kLanes = 32;     // independent sums: no addition waits for the one before
 constexpr Index kTogether = 64;  // additions of a lane before its pair is brought to order again
 constexpr Index kAhead = 4096;   // bytes: beyond a page, where the hardware's own prefetching stops
 using Lanes = Eigen::Array<double, kLanes, 1>;

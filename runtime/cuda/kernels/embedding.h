@@ -53,7 +53,7 @@ struct OrderTiles {
   static int shared_bytes() { return TokenOrder::kLength * 4; }
   template <class Thread>
   TRIVIUM_DEVICE void operator()(Thread& t) const {
-    constexpr std::int32_t kBeyond = 0x7fffffff;  // behind every id
+    constexpr std::int32_t kBeyond = 0x7fffffff;  // beyond every id
     auto* all = reinterpret_cast<std::int32_t*>(t.shared());
     const std::int64_t first = t.block() * TokenOrder::kLength;
     for (int i = t.thread(); i < TokenOrder::kLength; i += t.threads())
@@ -128,8 +128,8 @@ struct TokenChunk {
 };
 
 /// dtable (row of the id) += sum of the rows of dy with that id, in token order, for ids whose tokens lie in one chunk.
-/// Of others the sum goes to partial (chunk, 2, n): first of an id that began before the chunk, then of one that goes
-/// on behind it.
+/// Sums of others go to partial (chunk, 2, n): first of an id that began before the chunk, then of one that continues
+/// after it.
 template <class T, int W, class Keep>
 struct EmbeddingSums {
   static constexpr int kAtOnce = 8;

@@ -39,7 +39,7 @@ template <int D>
 constexpr int kPitch = D + 8;
 
 /// Rows [0, kRows) of `dim` elements of `from`, `stride` elements apart, on their way into shared memory; those from
-/// `valid` on become 0, as do the elements behind the first `dim`. For blocks of kFlashThreads.
+/// `valid` on become 0, as do the elements after the first `dim`. For blocks of kFlashThreads.
 template <int D, int kRows, class T, class Thread>
 TRIVIUM_DEVICE void load_ahead(Thread& t, T* to, const T* from, std::int64_t stride, std::int64_t valid, int dim) {
   constexpr int kEach = 8, kAcross = D / kEach, kStep = kFlashThreads / kAcross;

@@ -8,8 +8,8 @@ namespace trivium::runtime::cuda {
 
 constexpr int kLossAhead = 4;  ///< packs of logits that a thread has under way at once
 
-/// Calls visit(packs of W logits) for the thread's part of a row of `valid`, several packs at once; behind the last
-/// logit the lowest number stands.
+/// Calls visit(packs of W logits) for the thread's part of a row of `valid`, several packs at once; past the last logit
+/// the values are the lowest number.
 template <int W, class Thread, class Visit>
 TRIVIUM_DEVICE void over_logits(Thread& t, const float* row, std::int64_t valid, const Visit& visit) {
   const std::int64_t step = t.threads() * W;

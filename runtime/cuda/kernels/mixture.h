@@ -7,7 +7,7 @@
 
 namespace trivium::runtime::cuda {
 
-/// A choice's row: this rank's, or behind its `own` rows one of those that other context ranks have room for.
+/// A choice's row: this rank's, or after its `own` rows one of those that other context ranks have room for.
 template <class T>
 struct RowsOf {
   T* rows;
@@ -74,7 +74,7 @@ struct Spill {
     return program::context_owner(sharers.method, position, r.sequence, sharers.ranks) == token_rank;
   }
 
-  /// Counts become the sums of those before them; behind them, and returned, is the sum of all.
+  /// Counts become the sums of those before them; the sum of all is stored after them and returned.
   static TRIVIUM_DEVICE std::int32_t add_up(std::int32_t* counts, std::int64_t threads) {
     std::int32_t sum = 0;
     for (std::int64_t i = 0; i < threads; ++i) {

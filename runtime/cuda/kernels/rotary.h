@@ -10,8 +10,8 @@ namespace trivium::runtime::cuda {
 
 inline constexpr int kMostRotaryPairs = 128;
 
-/// Threads over (row, pair of components): the angle is computed once, in fp64, for all heads. Components behind the
-/// pairs that turn are copied, two by a thread.
+/// Threads over (row, pair of components): the angle is computed once, in fp64, for all heads. Components after the
+/// rotated pairs are copied, two by a thread.
 template <class T>
 struct Rotary {
   const T* from;

@@ -79,7 +79,7 @@ struct Choose {
     }
   };
 
-  /// The first of the experts that come behind `last`, the same for all of the warp.
+  /// The best expert ranked after `last`, the same for all of the warp.
   template <class Thread>
   TRIVIUM_DEVICE Best best_behind(Thread& t, const Best& last, const float* p) const {
     Best best{-kBeyond, static_cast<std::int32_t>(experts)};

@@ -13,7 +13,7 @@
 //   copy_ahead(to, from, valid)  16 aligned bytes from global to shared memory, zeros where not valid, some time before
 //                         this thread's await_copies (PTX cp.async); `from` may be read either way
 //   copy_word_ahead(to, from, valid)  4 aligned bytes likewise
-//   await_copies()        all of this thread's are there; other threads see them behind the next sync()
+//   await_copies()        all of this thread's are there; other threads see them after the next sync()
 //   multiply(c, a, b, T)  c (16x8) += a (16x16) b (16x8) of type T, bf16 or fp16 (PTX mma.m16n8k16)
 #pragma once
 

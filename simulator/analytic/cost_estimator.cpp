@@ -264,8 +264,8 @@ ScheduleCosts CostEstimator::state(const Plan& plan) {
 
 ScheduleCosts CostEstimator::schedule_costs(const Plan& plan) { return joined(passes(plan), state(plan)); }
 
-// Of three layers each waits until its slot was stored, or fetched, behind the first: a pass takes no less than the
-// copies of all layers but two. A backward finds two layers in their slots.
+// From the third on, each layer waits until its slot was stored, or fetched, after the first: a pass takes no less than
+// the copies of all layers but two. A backward finds two layers in their slots.
 void CostEstimator::add_copies(ScheduleCosts::Chunk& chunk, const ChunkKey& key, const KindCosts& costs) const {
   const std::int64_t copy_layer = costs.copy_layer;
   if (copy_layer == 0 || merged_lanes_) return;
@@ -280,10 +280,10 @@ void CostEstimator::add_copies(ScheduleCosts::Chunk& chunk, const ChunkKey& key,
   chunk.backward_layer = least(costs.backward.layer);
 }
 
-// What of a chunk's state is copied behind the norm: all of it both ways (where the host runs Adam, gradients go and
-// parameters come), but for the fetches of the first two buckets, which come before. The first is the embedding's where
-// there is one. Beside mixtures, whose experts' buckets come last, only dense layers count. State does not depend on
-// the kind of a dense layer.
+// What of a chunk's state is copied after the norm: all of it both ways (where the host runs Adam, gradients go and
+// parameters come), except for the fetches of the first two buckets, which come before. The first is the embedding's
+// where there is one. With mixtures, whose experts' buckets come last, only dense layers count. State does not depend
+// on the kind of a dense layer.
 std::int64_t CostEstimator::state_copies(const ChunkKey& key, const KindCosts& costs, const KindCosts& middle) const {
   const Counts layers = layers_of(key);
   std::int64_t fetch = 0, dense = 0;
@@ -298,8 +298,8 @@ std::int64_t CostEstimator::state_copies(const ChunkKey& key, const KindCosts& c
   return costs.fetch_state.of(layers) + costs.store_state.of(layers) - before;
 }
 
-// A layer is gathered when the one before it is done and computed when it is gathered, and likewise reduced, where
-// nothing runs ahead or beside; cores do all of it one after the other. What may run before the chunk's input came, or
+// A layer is gathered when the previous one is done and computed when it is gathered, and likewise reduced, where
+// nothing runs ahead or overlaps; cores do all of it one after another. What may run before the chunk's input came, or
 // after its output left, is left out: the first layers gathered and the last reduced.
 CostEstimator::Serial CostEstimator::serial_of(const ChunkKey& key, int stage) {
   if (job().plan.bucket_bytes > 0) return {};
@@ -315,8 +315,8 @@ CostEstimator::Serial CostEstimator::serial_of(const ChunkKey& key, int stage) {
   return serial;
 }
 
-// What the bus carries beside a pass are the gathers and reductions that serial_of counts, whatever they run beside;
-// with once a step what is reduced and gathered then.
+// The bus carries, in addition to a pass, the gathers and reductions that serial_of counts, whatever they overlap with;
+// with once-a-step sharding, what is reduced and gathered then.
 void CostEstimator::add_bus(ScheduleCosts& schedule_costs, const ChunkKey& key, std::size_t position) {
   if (job().plan.bucket_bytes > 0 || merged_lanes_) return;
   const int stage =

@@ -30,7 +30,7 @@ class CostEstimator {
   /// Preconditions: `plan` differs from the job's in virtual stages, schedule and stage layers at most, and passed
   /// program::check.
   ScheduleCosts schedule_costs(const program::Plan& plan);
-  /// The same in two halves, whose `joined` it is. The passes depend on neither what ranks share nor what runs beside;
+  /// The same in two halves, whose `joined` it is. The passes depend neither on what ranks share nor on what overlaps;
   /// with endings of zero they bound the plan whatever its state is. The state does not depend on how layers are
   /// recomputed.
   ScheduleCosts passes(const program::Plan& plan);
@@ -98,7 +98,7 @@ class CostEstimator {
   Counts layers_of(const program::ChunkKey& key) const;                // of a chunk
   std::int64_t least(const ByLayerKind<std::int64_t>& by_kind) const;  // of the kinds that the model has
   ScheduleCosts empty_schedule_costs(const program::Plan& plan, std::size_t chunks) const;
-  /// What collectives add to the passes of a chunk, where they do not run beside them (ps).
+  /// What collectives add to the passes of a chunk, where they do not overlap with them (ps).
   struct Serial {
     std::int64_t forward = 0, backward = 0;
   };

@@ -51,7 +51,7 @@ class KindReader {
       add(costs.gather, of_layer(bucket), whole(kind_.gather[bucket], data));
       add(costs.gather_bus, of_layer(bucket), bus_of(kind_.gather[bucket]));
       add(costs.replicas, of_layer(bucket), whole(kind_.reduce_replicas[bucket], data));
-      // Beside gradients that are reduced in every pass spread experts' are reduced once: nothing is claimed of them.
+      // Where gradients are reduced in every pass, spread experts' are reduced once: the bound leaves them out.
       if (every_pass && kind_.buckets[bucket].expert) continue;
       const int reduce = kind_.reduce[bucket];
       add(costs.reduce_bus, of_layer(bucket), bus_of(reduce));
@@ -99,7 +99,7 @@ class KindReader {
     return costed_.asynchronous_lanes || op.group == program::Group::kPipeline ? op.lane : Lane::kCompute;
   }
 
-  // What mixes lanes is simulated as a step of the compute lane, beside the reductions of the data lane.
+  // Ops on several lanes are simulated as a step of the compute lane, concurrent with reductions on the data lane.
   bool on_one_lane(int index) const {
     if (index < 0) return true;
     const auto& ops = body(index).ops;
@@ -149,8 +149,8 @@ class KindReader {
     return times;
   }
 
-  // How long the compute lane takes for a segment, with what it waits for on other lanes. Of those count only ops that
-  // follow a kernel of the segment: the others may have run beside the segment before.
+  // How long the compute lane takes for a segment, including waits for other lanes. Of those only ops count that follow
+  // a kernel of the segment: the others may have overlapped with the previous segment.
   std::int64_t computed(int index, const program::Segment& s) const {
     const auto& ps = costed_.op_ps[stage_][static_cast<std::size_t>(index)];
     if (ps.empty()) return 0;

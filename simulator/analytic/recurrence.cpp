@@ -62,8 +62,8 @@ class Walker {
 
   // When the two slots of a chunk's layers are free again at the earliest, as its last pass left them. 0: not known.
   struct Slots {
-    std::int64_t stored = 0;                     // behind a forward: all layers have left
-    std::int64_t first_free = 0, last_free = 0;  // behind a backward: its first layer's slot, and the other
+    std::int64_t stored = 0;                     // after a forward: all layers have left
+    std::int64_t first_free = 0, last_free = 0;  // after a backward: its first layer's slot, and the other
     std::int64_t copying = 0;  // then, too: until when copies that were ready before keep the lane busy
   };
 
@@ -74,7 +74,7 @@ class Walker {
 
   std::int64_t slots() const { return round_ * o_.virtual_stages; }  // of a round, forwards alone
 
-  // All slots before `cut` backwards of every stage. Forwards need the stage before, backwards the one behind.
+  // All slots before `cut` backwards of every stage. Forwards need the previous stage, backwards the next.
   void reach(std::int64_t cut) {
     const std::int64_t most = cut == SlotCursor::kNoCut ? micro_batches_ : (cut + warm_up_) / slots() * round_ + round_;
     const auto passes = o_.chunks.size() * static_cast<std::size_t>(std::min(most, micro_batches_));
@@ -241,7 +241,7 @@ class Walker {
       last_forward_[position] = kUnknown;
     }
     free_[s] = backward_[at(position, micro_batch)] = end;
-    if (reduces) {  // behind the embedding nothing is claimed
+    if (reduces) {  // after the embedding the bound counts nothing
       data_[s] =
           std::max(data_[s] + chunk.layers * chunk.reduce_layer, (position == 0 ? start : end) + chunk.reduce_layer);
       reduced_kind_[s] = chunk.kind;
@@ -250,7 +250,7 @@ class Walker {
     return true;
   }
 
-  // Passes that take turns begin together, if what they need is there. No copies and no reductions are beside them.
+  // Passes of a pair begin together, if their inputs are there. No copies and no reductions overlap with them.
   bool backward_of_pair(std::size_t s, std::size_t position, std::int64_t micro_batch) {
     const ScheduleCosts::Chunk& chunk = o_.chunks[position];
     const bool paired = cursors_[s].order().has_forward_before(cursors_[s].backwards());
@@ -269,9 +269,9 @@ class Walker {
     return true;
   }
 
-  // When a forward ends at the earliest for its stores. Copies of a stage follow each other as they become ready: a
-  // pass's stores come behind its first layer and behind all that were ready before. Layers take turns in two slots:
-  // the last is computed when the last but two has left, or, of two layers or one, that of the forward before.
+  // The earliest end of a forward given its stores. Copies of a stage follow each other as they become ready: a pass's
+  // stores come after its first layer and after all that were ready before. Layers alternate between two slots: the
+  // last is computed when the last but two has left, or, of two layers or one, that of the previous forward.
   std::int64_t stored(std::size_t s, std::size_t position, std::int64_t start) {
     const ScheduleCosts::Chunk& chunk = o_.chunks[position];
     if (chunk.copy_layer == 0) return 0;
@@ -293,7 +293,7 @@ class Walker {
     Slots& slots = slots_of_[position];
     std::int64_t first = start, second = 0;  // when the layers may be computed
     if (chunk.layers > 2) {
-      // The last layer's slot holds what the pass before left there: behind a forward it has yet to leave.
+      // The last layer's slot holds what the previous pass left there: after a forward it has yet to leave.
       const std::int64_t free = slots.stored > 0 ? slots.stored : slots.first_free;
       if (!is_there && free > 0) first = std::max(start, free + copy);
       copying_[s] = std::max(before, first + compute) + (chunk.layers - 2) * copy;

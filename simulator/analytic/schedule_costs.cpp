@@ -91,8 +91,8 @@ class Bounder {
     return {static_cast<int>(s), o_.pipeline, o_.virtual_stages, o_.pairs};
   }
 
-  // With `depth` micro-batches under way forward k + depth comes behind backward k: whole round trips q, then what is
-  // left of the last round. One after the other, they are round trips alone.
+  // With `depth` micro-batches under way forward k + depth comes after backward k: whole round trips q, then what is
+  // left of the last round. One after another, they are round trips alone.
   std::int64_t full_pipe(std::size_t s, std::int64_t depth) const {
     const std::int64_t trips = (o_.micro_batches - 1) / depth, left = (o_.micro_batches - 1) % depth;
     return (trips + 1) * round_trip(s) + left * o_.chunks[s].backward;
@@ -122,7 +122,7 @@ class Bounder {
   Times tail_;  // by stage: from the end of its last backward to the end of stage 0's
 };
 
-// Reductions beside the last backward: a chunk's, and those of the chunks that end after it, come behind the begin of
+// Reductions during the last backward: a chunk's, and those of the chunks that end after it, come after the start of
 // its last backward.
 std::int64_t reduced_beside(const ScheduleCosts& o, const PassEnds& ends, std::size_t stage) {
   std::int64_t reduced = 0, left = 0;

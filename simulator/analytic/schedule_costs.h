@@ -26,14 +26,14 @@ struct ScheduleCosts {
     std::int64_t forward_alone = 0, backward_alone = 0;
     std::int64_t bus = 0;           ///< of a micro-batch, all that one direction of the bus carries
     std::int64_t gathered = 0;      ///< no first forward ends before the data lane has gathered so long; 0: nothing is
-    std::int64_t reduce = 0;        ///< all its buckets on the data lane, where they are reduced beside the backward
-    std::int64_t reduce_layer = 0;  ///< of one of its layers, where gradients are reduced behind every micro-batch
+    std::int64_t reduce = 0;        ///< all its buckets on the data lane, where they are reduced during the backward
+    std::int64_t reduce_layer = 0;  ///< of one of its layers, where gradients are reduced after every micro-batch
     std::int64_t gather_layer = 0;  ///< likewise gathered before every pass, where nothing is gathered ahead
     int layers = 0;
     int kind = 0;                                            ///< equal for chunks that share slots of gradients
     std::int64_t forward_through = 0, backward_through = 0;  ///< where passes run in pairs: from begin to end
   };
-  /// What a stage does behind its last backward; each number is never above what the engine sees.
+  /// What a stage does after its last backward; each number is never above what the engine sees.
   struct Ending {
     std::int64_t reduce = 0;  ///< until its gradients are reduced
     std::int64_t norm = 0;
@@ -42,7 +42,7 @@ struct ScheduleCosts {
     std::int64_t gathers = 0;          ///< all buckets, on the data lane; 0 where nothing is gathered
     std::int64_t last_gather = 0;
     std::int64_t data = 0;    ///< all that the data lane does before the norm
-    std::int64_t copies = 0;  ///< all that the copy lane does behind the norm
+    std::int64_t copies = 0;  ///< all that the copy lane does after the norm
     std::int64_t bus = 0;     ///< all that one direction of the bus carries once a step
     /// Optimizer, copies and gathers: the last gather follows the last bucket, all gathers follow the first.
     std::int64_t step() const;
@@ -54,10 +54,10 @@ struct ScheduleCosts {
   std::vector<Ending> endings;  ///< by stage
   std::int64_t norm_reduce = 0;
   bool norm_joins_stages = false;
-  /// A forward and a backward of other micro-batches run beside each other: `forward` and `backward` are what they take
-  /// of the compute lane, together; neither alone is shorter than its `_through`.
+  /// A forward and a backward of different micro-batches overlap: `forward` and `backward` are their times on the
+  /// compute lane, together; neither alone is shorter than its `_through`.
   bool pairs = false;
-  bool reduces_beside = false;  ///< reductions behind every micro-batch have two slots; else the stage waits for each
+  bool reduces_beside = false;  ///< reductions after every micro-batch have two slots; else the stage waits for each
 
   /// Chunk `chunk` of a stage, which lies where the schedule places it.
   std::size_t position_of(std::size_t stage, int chunk) const {
@@ -82,12 +82,12 @@ struct PassEnds {
 ///   micro-batches under way (1f1b: p-s; sequential: 1), each for a round trip to the last stage, so it starts at most
 ///   as many in that time. This is what slow transfers cost;
 /// - a split backward's second halves w count as work of the stage, but nobody waits for them: gradients run down the
-///   stages behind m (f_s + b_s), and the last w_s follows;
-/// - several chunks a stage, in turn: the first micro-batch's way forward through all of them, what the last stage then
-/// has left,
+///   stages after m (f_s + b_s), and the last w_s follows;
+/// - several chunks a stage, in turn: the first micro-batch's way forward through all of them,
+///   what the last stage then has left,
 ///   and the last one's way back;
 /// - a busy copy lane.
-/// The last backwards' begins are not worked out: 0.
+/// The begins of the last backwards are not computed: 0.
 PassEnds pass_ends(const ScheduleCosts& schedule_costs);
 
 /// The same, more closely: the passes of all chunks in the order of the schedule, each as soon as its stage is free and
@@ -102,8 +102,8 @@ PassEnds recurrence_ends(const ScheduleCosts& schedule_costs, Rounds rounds = Ro
 /// it was.
 void hold_to_bus(ScheduleCosts::Chunk& chunk, bool pairs);
 
-/// No iteration is shorter whose passes end no earlier (ps): behind the last backwards come reduction, norm, optimizer
-/// and gathers; gathers and reductions of every micro-batch keep the data lane busy, one after the other.
+/// No iteration whose passes end no earlier is shorter (ps): after the last backwards come reduction, norm, optimizer
+/// and gathers; gathers and reductions of every micro-batch keep the data lane busy, one after another.
 std::int64_t lower_bound_ps(const ScheduleCosts& schedule_costs, const PassEnds& ends);
 
 /// With pass_ends.

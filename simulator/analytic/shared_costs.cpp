@@ -127,7 +127,7 @@ std::optional<Value> SharedCosts::find(const std::map<Key, Value>& known, const 
   return found == known.end() ? std::nullopt : std::optional<Value>(found->second);
 }
 
-// Embedding and head take the same beside any layer.
+// Embedding and head take the same time with any layer.
 KindCosts SharedCosts::with_ends(const Job& job, const ChunkKey& kind, const StagePlace& place, const Coster& coster) {
   const Plan& p = job.plan;
   const Key key =
@@ -185,7 +185,7 @@ KindCosts SharedCosts::costs(const Job& job, const ChunkKey& kind, const StagePl
   return costs;
 }
 
-// Buffers of a space lie one behind the other: slots of copies are those of the state and behind them those of the
+// Buffers of a space are consecutive: slots of copies are those of the state, followed by those of the
 // passes.
 SharedCosts::Bytes SharedCosts::bytes(const Job& job, const program::StackTraits& stack, const ChunkKey& kind) {
   const Key pass_key = pass_fields(job, kind), state_key = state_fields(job, kind);

@@ -9,7 +9,7 @@ namespace trivium::simulator {
 namespace {
 
 constexpr double kEasyMfu = 0.30, kHardMfu = 0.10;
-constexpr double kUsualRuns = 10;  // the usual spread counts as so many runs beside those of a cell
+constexpr double kUsualRuns = 10;  // the usual spread counts as this many runs in addition to a cell's own
 
 double square(double x) { return x * x; }
 

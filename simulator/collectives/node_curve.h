@@ -15,7 +15,7 @@ struct RingCurve {
 };
 
 /// The curve of `ranks` >= 2 devices of a node: from the measured tables, interpolated over log2(ranks), else from the
-/// link. Nothing else runs beside it: training reaches less (collective_cost).
+/// link. Nothing else runs at the same time: training reaches less (collective_cost).
 RingCurve node_curve(const hardware::Node& node, int ranks);
 
 /// That of reduce-scatters, all-gathers and the like: as above unless the switch sums all-reduces by itself

@@ -86,7 +86,7 @@ class Coster {
     return copy_cost(base::Bytes(op.bytes * share), op.disk, std::min(node_.devices, program_.mesh.size()), node_);
   }
 
-  // Wide gradients of a stack that adds to them behind a pipeline are one all-reduce of gigabytes.
+  // Wide gradients of a stack that adds to them after a pipeline are one all-reduce of gigabytes.
   bool one_ring(const Op& op) const {
     return program_.stack.fills_half_gradients && program_.mesh.pipeline() > 1 && op.kind == OpKind::kAllReduce &&
            op.group == program::Group::kData;
@@ -107,7 +107,7 @@ class Coster {
       };
       slowest = std::max(slowest, one_ring(op) ? cost(on_one_adapter(node_, group)) : cost(node_));
     }
-    // User buffers: a product and its collective run piece by piece, each beside the other's next piece.
+    // User buffers: a product and its collective run piece by piece, each overlapping the other's next piece.
     const bool inside_products = op.group == program::Group::kTensor && op.lane == program::Lane::kTensor;
     return inside_products ? slowest * (1 - program_.stack.hidden_tensor) : slowest;
   }

@@ -20,7 +20,7 @@ bool softmax_falls_back(const program::Op& op, const program::StackTraits& stack
 /// Traffic that this adds: conversions, scale, mask and softmax in fp32 (32 B a score forward, 16 backward).
 double unfused_softmax_bytes(const program::Op& op, const program::StackTraits& stack);
 
-/// What every tensor collective takes the host more beside a pipeline, by the stack (docs/explanation/cost-model.md).
+/// Additional host time of every tensor collective in a pipeline, by the stack (docs/explanation/cost-model.md).
 base::Seconds pipelined_issue(const program::Mesh& mesh, const program::StackTraits& stack);
 
 /// Host time to issue the op.

@@ -32,7 +32,7 @@ std::optional<program::Infeasible> unsupported_by(const program::Job& job, const
         "devices", fmt::format("the plan has {} ranks, the cluster {} devices", job.plan.ranks(), cluster.devices())};
   }
   if (auto no = misplaced(job.plan, cluster)) return no;
-  int left = job.plan.ranks();  // ranks fill the nodes in order: those behind the last are free to be anything
+  int left = job.plan.ranks();  // ranks fill the nodes in order: later nodes may be anything
   for (std::size_t i = 0; i < cluster.groups.size(); ++i) {
     const hardware::NodeGroup& group = cluster.groups[i];
     const std::vector<int>& named = job.plan.stage_nodes;

@@ -11,9 +11,9 @@ using program::Fp8;
 using program::Op;
 using program::OpKind;
 
-// Bytes per number of what leaves an expert (Megatron-Core, experts.py, TEGroupedMLP._apply_bias), 16-bit rows and fp32
-// probabilities. Forward: bias times probability, written in fp32 (4); added to the rows (2 + 4 + 4); experts one
-// behind the other (4 + 4); back to 16 bit (4 + 2). Backward: to fp32 (2 + 4); the rows' gradient to 16 bit and joined
+// Bytes per number of what leaves an expert (Megatron-Core, experts.py, TEGroupedMLP._apply_bias), 16-bit rows and
+// fp32 probabilities. Forward: bias times probability, written in fp32 (4); added to the rows (2 + 4 + 4); experts
+// concatenated (4 + 4); back to 16 bit (4 + 2). Backward: to fp32 (2 + 4); the rows' gradient to 16 bit and joined
 // (4 + 2, 2 + 2); times bias and summed for the probability, times probability and summed for the bias (4 + 4 + 4
 // each).
 constexpr double kOutputBias = 28, kOutputBiasBackward = 40;
@@ -115,8 +115,8 @@ class Segment {
     return all / local_experts_ * (1 - none);
   }
 
-  // What the Program places before an exchange is placed behind it, as many rows; sums of a rank's experts are written
-  // for every token that the rank got, and summed over ranks on the way home.
+  // What the Program places before an exchange is placed after it, as many rows; sums of a rank's experts are written
+  // for every token that the rank received, and summed over ranks on the way back.
   void send_once(Op& op) {
     if (experts_ <= local_experts_ || choices_ < 1) return;
     const double ranks = ranks_of_a_token();

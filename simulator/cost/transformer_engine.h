@@ -21,11 +21,11 @@ double loose_expert_bytes(const program::Op& op, const program::StackTraits& sta
 /// And how many kernels more these are, in units of kernels_of.
 double loose_expert_kernels(const program::Op& op, const program::StackTraits& stack);
 
-/// The ops of a segment as such a stack executes them, or nothing where it does as they say. With sequence parallelism
-/// what casts alone read is cast by the rank that has it and gathered in 8 bits or fewer; a mixture's tokens are routed
-/// where they are, so that nothing is gathered for the router or scattered behind it (elements 0). Rows that arrive
-/// from other ranks are sorted by expert, and back. Rotary positions whose sines have an `amplitude` are PyTorch's
-/// kernels.
+/// The ops of a segment as such a stack executes them, or nothing where it executes them as they are. With sequence
+/// parallelism, what only casts read is cast by the rank that has it and gathered in 8 bits or fewer; a mixture's
+/// tokens are routed where they are, so that nothing is gathered for the router or scattered after it (elements 0).
+/// Rows that arrive from other ranks are sorted by expert, and back. Rotary positions whose sines have an `amplitude`
+/// are PyTorch's kernels.
 std::optional<std::vector<program::Op>> as_executed(std::span<const program::Op> ops, const program::StackTraits& stack,
                                                     int tensor, double amplitude = 1);
 

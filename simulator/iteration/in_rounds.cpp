@@ -33,7 +33,7 @@ class Periods {
 
   void add(const program::Role& role, const std::vector<Span>& spans) {
     std::erase_if(left_, [&](Period& p) {
-      const std::int64_t last = micro_batches_ - depth_ - p.micro_batches;  // those behind see the end come
+      const std::int64_t last = micro_batches_ - depth_ - p.micro_batches;  // later ones see the end come
       const auto shift = comes_again(role, spans, last - 2 * depth_, last, p.micro_batches);
       if (!shift || (p.ps && *p.ps != *shift)) return true;
       p.ps = shift;

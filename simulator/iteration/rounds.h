@@ -35,7 +35,7 @@ std::optional<SteadyState> rounds_of(const program::Job& job);
 program::Job with_micro_batches(program::Job job, std::int64_t micro_batches);
 
 /// The time (ps) after which all that a rank did for the micro-batches [first, last) came again for those `period`
-/// later: every span on every lane, as long and as far apart, and nothing else beside them. Nothing where it did not.
+/// later: every span on every lane, as long and as far apart, with nothing else among them. Nothing where it did not.
 /// Where this holds over twice the depth, all that was under way at one moment came again, so what follows does, as
 /// long as there are micro-batches.
 std::optional<std::int64_t> comes_again(const program::Role& role, const std::vector<Span>& spans, std::int64_t first,

@@ -29,7 +29,7 @@ class BreakdownAccumulator {
   void add(const RankSpans& rank) {
     const program::Program& program = *costed_.program;
     const auto role = static_cast<std::size_t>(program.role_index(rank.rank));
-    // Up to the last end of all: what a rank idles behind its own is added when that is known.
+    // Up to the last end of all: what a rank idles after its own is added when that is known.
     std::int64_t end = 0;
     for (const Span& span : rank.spans) end = std::max(end, span.end_ps);
     const Breakdown parts = break_down(program, program.roles[role], rank.spans, costed_.op_ps[role], end);

@@ -20,8 +20,8 @@ StageLimits limits_of(const hardware::Node& node, int ranks) {
           static_cast<std::int64_t>(node.device.reserved.value()), share};
 }
 
-/// What stacks allocate beside the model's state: 16-bit gradients that autograd fills before they are added to the
-/// fp32 ones (nanotron; DeepSpeed's BF16_Optimizer), and DeepSpeed's flat buckets of 5e8 elements to reduce and to
+/// What stacks allocate in addition to the model's state: 16-bit gradients that autograd fills before they are added to
+/// the fp32 ones (nanotron; DeepSpeed's BF16_Optimizer), and DeepSpeed's flat buckets of 5e8 elements to reduce and to
 /// gather with (reduce_bucket_size and allgather_bucket_size, the defaults).
 std::int64_t framework_bytes(const program::Program& program, const StageMemory& memory) {
   constexpr std::int64_t kBucketElements = 500'000'000;
@@ -52,14 +52,14 @@ std::vector<Sharing> frames_of(const program::Role& role) {
   return kinds;
 }
 
-/// What a stack's layers hold beside what the Program says: the head's loss, and gathered inputs of products.
+/// What a stack's layers hold in addition to the Program's buffers: the head's loss, and gathered inputs of products.
 std::int64_t held_by_layers(const program::Program& program, const program::Role& role) {
   const program::Settings& s = program.settings;
   const std::int64_t micro_batch = s.batch.micro_batch_of(role.first_replica), tensor = program.mesh.tensor();
   const std::int64_t tokens = micro_batch * s.batch.sequence / program.mesh.context();
-  // Sequence parallel: a stage hands on 1/t of its output. Of each layer inputs of products stay gathered, and the
-  // gate's activation, four times as wide, beside its product. By the Ultra-Scale Playbook's memory two inputs without
-  // a pipeline, with one a single input and half as much again of the rest.
+  // Sequence parallel: a stage hands on 1/t of its output. Of each layer, inputs of products stay gathered, and the
+  // gate's activation, four times as wide, along with its product. By the Ultra-Scale Playbook's memory: two inputs
+  // without a pipeline, with one a single input and half as much again of the rest.
   const bool pipelined = program.mesh.pipeline() > 1;
   const std::int64_t outputs = (pipelined ? 1 : 2) * (tensor - 1) + (pipelined ? 6 : 4);
   const std::int64_t kept = micro_batch * s.sent_bytes_per_sample * outputs;

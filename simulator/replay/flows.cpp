@@ -60,7 +60,7 @@ std::optional<FlowEnd> Flows::next() {
   return ended;
 }
 
-// An end that moved left its old event behind.
+// An end that moved has left its old event in the queue.
 void Flows::drop_stale() {
   while (!events_.empty() && events_.top().version != flows_[static_cast<std::size_t>(events_.top().flow)].version) {
     events_.pop();

@@ -202,7 +202,7 @@ class Partition {
     return flow.kind == FlowKind::kCollective || flow.kind == FlowKind::kExchange;
   }
 
-  // Every colour is told from the one before and from what lies beside it; whether one was split.
+  // Every colour is distinguished by its previous value and by its neighbours; returns whether one was split.
   bool refine() {
     const std::size_t before = classes_;
     classes_ = colour_communicators() + colour_flows() + colour_links() + colour_players();

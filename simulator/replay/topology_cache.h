@@ -12,7 +12,7 @@
 
 namespace trivium::simulator {
 
-/// All that the folded topology of a Program depends on, beside the cluster.
+/// All that the folded topology of a Program depends on, other than the cluster.
 struct WorldKey {
   program::Mesh mesh;
   std::vector<int> replica_kinds, stage_nodes;

@@ -17,8 +17,8 @@ struct End {
 };
 
 /// A priority queue of ends, earliest first. Four children a node: half the levels of a binary heap, and those of one
-/// node share a cache line. What is pushed behind a pop takes the place of what was popped, so that the usual pair
-/// costs one way down.
+/// node share a cache line. A push right after a pop takes the place of what was popped, so that the usual pair costs
+/// one way down.
 class EndQueue {
  public:
   bool empty() const { return ends_.size() == (hole_ ? 1 : 0); }

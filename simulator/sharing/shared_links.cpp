@@ -14,7 +14,7 @@ SharedLinks::SharedLinks(std::vector<double> capacity) : links_(capacity.size())
   for (std::size_t i = 0; i < capacity.size(); ++i) links_[i].capacity = capacity[i];
 }
 
-// Added up anew each time, in the order in which the flows came: no rounding is left behind by flows that are gone.
+// Added up anew each time, in the order in which the flows came: flows that are gone leave no rounding error behind.
 void SharedLinks::book(Link& link) {
   double wanted = 0;
   for (const Crossing& c : link.flows) wanted += c.amount * flow_at(c.flow).limit;

@@ -39,7 +39,7 @@ void search(benchmark::State& state, const char* model, const char* cluster, std
   if (!result.proved) state.SkipWithError("not proved");
 }
 
-// A fixed loop beside the searches: what the machine does at the time of measuring.
+// A fixed loop run along with the searches: how fast the machine is at the time of measuring.
 void reference(benchmark::State& state) {
   for (auto _ : state) {
     std::uint64_t x = 88172645463325252ULL;

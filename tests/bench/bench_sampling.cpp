@@ -1,6 +1,6 @@
 // Text of a model with random weights, on one core: tokens a second with keys and values kept, and without.
 //   bench_sampling [MODEL [TOKENS]]
-// GPT-2 124M and 128 tokens behind a prompt of 16, unless told.
+// GPT-2 124M and 128 tokens after a prompt of 16, by default.
 #include <fmt/format.h>
 
 #include <algorithm>

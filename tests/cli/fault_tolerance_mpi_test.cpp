@@ -115,7 +115,7 @@ TEST_F(FaultTolerance, AReaderThatLeavesEndsNoTraining) {
 }
 
 // Two killed ranks and a killed mpirun leave no segments of shared memory and no temporary folders. Segments that a
-// process still maps are those of other tests, which come and go beside this one.
+// process still maps are those of other tests, which come and go while this one runs.
 TEST_F(FaultTolerance, KilledRanksLeaveNothingBehind) {
   place_.run(
       "mkdir tmp; echo 'for f in /dev/shm/trivium-run-* /dev/shm/vader_segment.* tmp/*; do\n"

@@ -1,5 +1,5 @@
-// Runs cases/NAME/command, a line of shell, beside copies of the case's other files, and compares what it prints and
-// its exit code with the files `stdout`, `stderr` and `exit_code`. TRIVIUM_UPDATE_GOLDENS=1 writes them instead.
+// Runs cases/NAME/command, a line of shell, in a folder with copies of the case's other files, and compares its output
+// and exit code with the files `stdout`, `stderr` and `exit_code`. TRIVIUM_UPDATE_GOLDENS=1 writes them instead.
 #include "tests/golden.h"
 
 #include <gtest/gtest.h>

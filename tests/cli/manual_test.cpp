@@ -77,7 +77,7 @@ TEST(Help, OfAllOptionsHasThem) {
   EXPECT_THAT(workplace.run("trivium --help-all").out, HasSubstr("--clip-norm"));
 }
 
-// In the order of help, one behind the other, in a folder with a text and a trainer's log.
+// In the order of help, one after another, in a folder with a text and a trainer's log.
 TEST(Manuals, ExamplesWork) {
   const Workplace workplace;
   std::string text;

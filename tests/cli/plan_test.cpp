@@ -72,7 +72,7 @@ TEST(Plan, JsonHasTheAgreedKeys) {
   }
 }
 
-// What stands beside the plan: naive ways, one of them always the layer split, and the best measured MFU.
+// What is printed with the plan: baselines, one of them always the layer split, and the best measured MFU.
 TEST(Plan, StandsBesideNaiveWaysAndWhatWasMeasured) {
   const Workplace workplace;
   const json result = json::parse(workplace.run(kSmall).out);

@@ -100,7 +100,7 @@ std::vector<NamedCommand> named_commands(const std::string& page) {
   std::vector<NamedCommand> calls;
   std::optional<std::string> block;
   int number = 0;
-  std::string joined;  // a command that goes on behind a backslash
+  std::string joined;  // a command that continues after a backslash
   for (const std::string& line : lines_of(page)) {
     ++number;
     if (const auto language = fence(line)) {

@@ -1,7 +1,7 @@
 // How well this machine's runs are predicted: profile it, calibrate on a few plans, measure twenty others, predict
-// them. The plans it calibrates on run in every round beside the others, so that what the machine does meanwhile
-// touches both. A plan counts by the lower decile of its steps and a lesson by its run with the lowest: what disturbs a
-// machine only slows it, and long steps more surely than short ones.
+// them. The plans it calibrates on run in every round along with the others, so that disturbances of the machine affect
+// both. A plan counts by the lower decile of its steps and a plan of the calibration set by its run with the lowest:
+// disturbances only slow the machine, and long steps more surely than short ones.
 //   trivium-fidelity CORPUS [ROUNDS [STEPS]]
 #include <fmt/format.h>
 

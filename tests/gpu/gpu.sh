@@ -193,7 +193,7 @@ gpu_splits() {
   gpu_splits_in fp32 1e-4 "--data 2" "--tensor 2" "--tensor 2 --sequence-parallel true" "--pipeline 2" \
     "--data 2 --zero-stage 1" "--data 2 --zero-stage 3" "--context 2 --attention flash" "--tensor 2 --pipeline 2" \
     "--tensor 2 --pipeline 2 --data 2" || failed=1
-  # NCCL's sums in 16 bits, fused steps of a ring, master copies of shards, graphs beside communication.
+  # NCCL's sums in 16 bits, fused steps of a ring, master copies of shards, graphs concurrent with communication.
   gpu_splits_in bf16 1e-2 "--tensor 2 --attention flash" "--data 2 --zero-stage 3" "--context 2 --attention flash" \
     "--pipeline 2 --attention flash --cuda-graphs on" || failed=1
   gpu_checkpoints || failed=1

@@ -143,7 +143,7 @@ TEST(ClusterEdit, AStageMovesAloneWhereThereIsRoom) {
   Scenario scenario = mixed();
   scenario.cluster.groups[1].count = 3;
   scenario.file.job.plan.stage_nodes = {0, 0, 1, 1};
-  for (const int node : {2, 4}) {  // beside stage 2, or on the idle node
+  for (const int node : {2, 4}) {  // on the node of stage 2, or on the idle node
     EXPECT_EQ(move_stage(scenario, 1, node).file.job.plan.stage_nodes, (std::vector<int>{0, 1, 1, 1}));
   }
   EXPECT_EQ(nodes_of_stage(move_stage(scenario, 1, 4).file.job.plan, scenario.cluster, 1), std::vector<int>{2});

@@ -1,4 +1,4 @@
-// Traces of other trainers opened beside a plan (tests/data/README.md says how they were recorded).
+// Traces of other trainers opened next to a plan (tests/data/README.md says how they were recorded).
 #include <QTreeWidget>
 #include <set>
 

@@ -231,7 +231,7 @@ def attack(program, place, table):
         print("another user: left out, as this machine has no two users besides root", file=sys.stderr)
         return
     owner, other = users[-1].pw_uid, users[-2].pw_uid
-    # Outside of folders that only root may enter, with the program and what lies beside it.
+    # Outside of folders that only root may enter, with the program and the files next to it.
     home = tempfile.mkdtemp(prefix="trivium-strangers-", dir="/tmp")
     try:
         os.chmod(home, 0o755)

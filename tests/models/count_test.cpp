@@ -154,16 +154,16 @@ TEST(FlopsPerToken, WindowsCountTheirBand) {
 
 TEST(FlopsPerToken, DenseLayersBetweenMixturesVisitOneMlp) {
   // The small model with s = 6: attention 4 x 2 x 8 x 8 = 512, core 4 x 6 x 8 = 192, MLP 2 x 2 x 8 x 32 = 1024 a layer;
-  // the mixture layer visits two experts behind a router of 2 x 8 x 4 = 64; logits 2 x 8 x 10 = 160.
+  // the mixture layer visits two experts after a router of 2 x 8 x 4 = 64; logits 2 x 8 x 10 = 160.
   // Forward: 2 x (512 + 192) + 1024 + (64 + 2048) + 160 = 4704.
   Model model = small();
   model.experts = Experts{.count = 4, .top_k = 2, .every = 2, .capacity_factor = 1.25};
   EXPECT_EQ(flops_per_token(model, 6).model, 14112.0);
 }
 
-// A module beside the small model's layers of 288 + 552 + 32: norms of what comes, of embeddings and of its own output,
-// 3 x 16, and a projection of 2 x 8 x 8. Forward FLOPs of one token with s = 6: its layer's 512 + 192 + 1024, the
-// projection's 2 x 16 x 8 = 256 and logits of 160 more, three times; once more the layer's where it is recomputed.
+// A module in addition to the small model's layers of 288 + 552 + 32: norms of its input, of embeddings and of its own
+// output, 3 x 16, and a projection of 2 x 8 x 8. Forward FLOPs of one token with s = 6: its layer's 512 + 192 + 1024,
+// the projection's 2 x 16 x 8 = 256 and logits of 160 more, three times; once more the layer's where it is recomputed.
 TEST(MultiToken, ModulesAreLayersWithAProjectionAndLogitsOfTheirOwn) {
   Model model = small();
   model.positions = Positions::kRotary;

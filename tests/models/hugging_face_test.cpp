@@ -224,7 +224,7 @@ TEST(HuggingFace, MixturesDropNoTokenAndAreBalancedWhereTold) {
   EXPECT_EQ(read(shape + R"(, "output_router_logits": true})").experts->balance_loss, 0.02);
 }
 
-/// The released description of DeepSeek-V3, of 61 layers unless told, and other members behind.
+/// The released description of DeepSeek-V3, with 61 layers by default, and other members appended.
 std::string deepseek_v3_with(const std::string& members, int layers = 61) {
   return R"({"model_type": "deepseek_v3", "hidden_size": 7168, "num_attention_heads": 128,
       "num_key_value_heads": 128, "intermediate_size": 18432, "moe_intermediate_size": 2048, "vocab_size": 129280,

@@ -103,7 +103,7 @@ TEST(Oracle, Qwen3MoeAgreesWithPyTorch) { expect_agreement("qwen3-moe"); }
 TEST(Oracle, DeepSeekV2AgreesWithPyTorch) { expect_agreement("deepseek-v2"); }
 // Latents of queries too, YaRN with a factor on scores, sigmoids, a bias that chooses, groups by their best two.
 TEST(Oracle, DeepSeekV3AgreesWithPyTorch) { expect_agreement("deepseek-v3"); }
-// V3's experts behind grouped keys with biases and norms, of whose heads half turns.
+// V3's experts with grouped keys with biases and norms, half of whose heads' components are rotated.
 TEST(Oracle, Glm4MoeAgreesWithPyTorch) { expect_agreement("glm4-moe"); }
 
 // Chunks and layers without positions in turn, norms of heads without weights, gates on what experts read.
@@ -128,7 +128,7 @@ TEST(Oracle, Gemma2AgreesWithPyTorch) { expect_agreement("gemma2"); }
 // Norms of heads stored less 1, frequencies of their own in layers with windows.
 TEST(Oracle, Gemma3AgreesWithPyTorch) { expect_agreement("gemma3"); }
 
-/// The description that is written beside the weights says the same model.
+/// The description that is written next to the weights says the same model.
 void expect_same_config(const std::string& name) {
   const auto folder = std::filesystem::path(TRIVIUM_SOURCE_DIR) / "tests/oracle/golden" / name;
   models::Model model = models::load_model((folder / "config.json").string());

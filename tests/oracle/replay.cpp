@@ -154,7 +154,7 @@ void compare_logits(const Case& c, const fs::path& file, Agreement& agreement) {
         static_cast<float>(checkpoint::element(values, static_cast<std::int64_t>(i), checkpoint::Number::kF32));
   }
   agreement.logits = relative(ours, expected);
-  // The same behind a prompt of a quarter, and of one token.
+  // The same after a prompt of a quarter, and of one token.
   for (const std::size_t prompt : {tokens.size() / 4, std::size_t{1}}) {
     std::vector<float> row, whole;
     forward.forget();

@@ -112,7 +112,7 @@ TEST(Sampling, KeysThatAreKeptChangeNoToken) {
   }
 }
 
-// What is kept moves to more room behind 64 tokens.
+// The cache moves to a larger buffer after 64 tokens.
 TEST(Sampling, LongTextsGrowTheirRoom) {
   models::Model model = small();
   model.window = models::Window{.keys = 24, .full_every = 2};

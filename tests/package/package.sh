@@ -74,7 +74,7 @@ make_root() {
   cp /etc/resolv.conf /etc/hosts "$1/etc/"
 }
 
-# check_in ROOT PACKAGES: the packages of a folder, and the archive beside them, in a bare root.
+# check_in ROOT PACKAGES: the packages of a folder, and the archive next to them, in a bare root.
 check_in() {
   root=$1  # known to the trap, too
   mkdir -p "$root/packages"

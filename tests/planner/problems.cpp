@@ -101,7 +101,7 @@ SearchRequest random_crowded_problem(std::mt19937& random) {
   for (const char* field : {"offload.optimizer", "offload.activations", "schedule"}) {
     if (one_of(random, {true, false})) request.fixed.erase(field);
   }
-  // Activations come and go beside what stages send each other, and reductions beside both.
+  // Activations come and go while stages send to each other, and reductions overlap with both.
   request.fixed.insert({"overlap.gradient_reduction", "pipeline", "recompute"});
   request.job.plan.recompute = program::Recompute::kNone;
   request.job.plan.overlap.gradient_reduction = true;

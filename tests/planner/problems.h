@@ -16,7 +16,7 @@ SearchRequest random_problem(std::mt19937& random);
 /// The same on nodes whose devices share one slow adapter and one slow way to the host, offload open in most.
 SearchRequest random_crowded_problem(std::mt19937& random);
 
-/// Of mixtures over two nodes: exchanges with experts may run beside other passes, in some they have to.
+/// Mixtures over two nodes: exchanges with experts may overlap with other passes, in some they have to.
 SearchRequest random_pair_problem(std::mt19937& random);
 
 }  // namespace trivium::planner

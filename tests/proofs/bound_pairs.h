@@ -1,4 +1,4 @@
-// Bounds of a search's tree beside the simulated iterations of plans below them.
+// Bounds of a search's tree compared with the simulated iterations of plans below them.
 #pragma once
 
 #include <array>

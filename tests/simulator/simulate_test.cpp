@@ -148,7 +148,7 @@ TEST(Simulation, TheBreakdownOfEveryRankIsTheMeanOverThem) {
             part(plain, Part::kExposedTensor) + part(plain, Part::kBubble));
 }
 
-// Transfers and the reductions beside them leave through one node's adapters: slower, and as slow as with every rank.
+// Transfers and concurrent reductions leave through one node's adapters: slower, and as slow as with every rank.
 TEST(Simulation, SharesLinksAndFindsTheIterationWithout) {
   const hardware::Cluster cluster = hardware::load_cluster("dgx-a100-80gb:4");
   const Prepared job = prepared(small(8, 2, 2), cluster);

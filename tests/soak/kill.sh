@@ -32,7 +32,7 @@ for ((kill = 0; kill < kills; ++kill)); do
   wanted=$(($(steps_done) + RANDOM % 10))
   while [ "$(steps_done)" -lt $wanted ]; do alive; sleep 0.02; done
   sleep "0.0$((RANDOM % 10))"
-  # The process' number stands in its flight record, behind magic, version, rank and ranks.
+  # The process' number stands in its flight record, after magic, version, rank and ranks.
   kill -9 "$(od -An -t d4 -j 20 -N 4 "$victim" | tr -d ' ')" || alive
 done
 wait $run || { cat disturbed.err >&2; exit 1; }

@@ -17,7 +17,7 @@ namespace fs = std::filesystem;
 
 constexpr const char* kStacks = "program/plan/stack.cpp";
 
-/// What simulates a Program: its files know a Program, and no job. Those beside them prepare programs or describe runs.
+/// What simulates a Program: its files know a Program, and no job. The others prepare programs or describe runs.
 constexpr std::array kInterpreters{"simulator/collectives/", "simulator/cost/",    "simulator/iteration/",
                                    "simulator/memory/",      "simulator/replay/",  "simulator/schedule/",
                                    "simulator/sharing/",     "runtime/cpu/",       "runtime/cuda/",

@@ -36,8 +36,8 @@ const std::map<std::string, std::set<std::string>>& order() {
   return kOrder;
 }
 
-/// The modules of a folder, each of which may include those before it. Files beside them may include all, and no module
-/// includes them.
+/// The modules of a folder, each of which may include those before it. Files next to them may include all, and no
+/// module includes them.
 const std::map<std::string, std::vector<std::string>>& modules() {
   static const std::map<std::string, std::vector<std::string>> kModules = {
       {"program", {"schedules", "plan", "ir", "lower", "verify", "record"}},
@@ -51,7 +51,7 @@ const std::map<std::string, std::vector<std::string>>& modules() {
   return kModules;
 }
 
-/// The module's place in its folder, that of a file beside them behind them all; none: the folder has no modules.
+/// The module's place in its folder, that of a file next to them after them all; none: the folder has no modules.
 std::optional<std::ptrdiff_t> module_of(const fs::path& relative) {
   const auto folder = modules().find(relative.begin()->string());
   if (folder == modules().end()) return std::nullopt;
@@ -97,7 +97,7 @@ std::string home_of(const fs::path& relative) {
   return step->string();
 }
 
-/// The file of the project that an include reaches, searched as the compiler does: beside the file when quoted, then
+/// The file of the project that an include reaches, searched as the compiler does: next to the file when quoted, then
 /// from the root. None: a header of the world outside.
 std::optional<fs::path> file_reached(const fs::path& root, const fs::path& file, const std::string& header,
                                      bool quoted) {

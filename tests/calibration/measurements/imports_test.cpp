@@ -197,7 +197,7 @@ TEST(Nsight, RefusesACutDatabaseAndOneWithoutKernels) {
   std::filesystem::remove(cut);
 }
 
-// Sorted behind the warm-up: 3008.8, 3009.5, 3010.0 (printed twice, the last counts), 3010.2, 3012.7.
+// Sorted, after the warm-up: 3008.8, 3009.5, 3010.0 (printed twice, the last counts), 3010.2, 3012.7.
 TEST(TrainingLog, MegatronWithMemoryAndSizes) {
   const TrainingLog log = read_training_log(sample("megatron.log"), "f");
   EXPECT_EQ(log.trainer, "Megatron-LM");

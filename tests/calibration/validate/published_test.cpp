@@ -248,7 +248,7 @@ TEST(PublishedRow, ShardsOverTheRanksThatANoteSays) {
 
 // 16 layers of 67.1 million elements and a head of 268.4 (four layers' worth), 1,342 in all. Four stages of 335.5: the
 // fifth layer reaches 335.5, the sixth passes it; then 11 (738 > 671), 16 (1,074 > 1,007 at 16), and the head alone. Of
-// eight stages the last but one would have the head and the last the loss: they are one, behind a layer of its own.
+// eight stages the last but one would have the head and the last the loss: they are one, after a stage with one layer.
 TEST(StageBalance, CountsTheHeadAsWhatItsProductTakes) {
   models::Model model;
   model.layers = 16;

@@ -40,7 +40,7 @@ TEST(TraceFile, ReadsCompleteEventsToThePicosecond) {
   EXPECT_EQ(store.rows()[1].name, "rank 3");
   EXPECT_EQ(store.rows()[2].name, "compute");
   EXPECT_TRUE(store.rows()[2].primary);
-  EXPECT_FALSE(store.rows()[3].primary);  // beside compute
+  EXPECT_FALSE(store.rows()[3].primary);  // concurrent with compute
 }
 
 TEST(TraceFile, ReadsWhatOtherProgramsWrite) {

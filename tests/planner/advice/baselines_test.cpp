@@ -1,4 +1,4 @@
-// The plan beside the ways that need no search.
+// The plan compared with the baselines.
 #include "planner/advice/baselines.h"
 
 #include <gmock/gmock.h>
@@ -107,7 +107,7 @@ TEST(Baselines, TheCaseStudyOfGpt3OnSixtyFourDevices) {
   EXPECT_LT(best.simulation.mfu, 0.563);  // the best of validation/runs with unfused attention on this device
   EXPECT_FALSE(named(all, "data parallel").runs);
   EXPECT_FALSE(named(all, "tensor parallel alone").runs);
-  // Sharded replicas fit where gathers or reductions do not run beside the passes: against them nothing saves 70 %.
+  // Sharded replicas fit where gathers or reductions do not overlap with the passes: against them nothing saves 70 %.
   const Baseline& sharded = named(all, "fully sharded");
   ASSERT_TRUE(sharded.runs.has_value());
   EXPECT_LT(speed_up(sharded, best), 1 / (1 - 0.70));

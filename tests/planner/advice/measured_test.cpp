@@ -1,4 +1,4 @@
-// What a plan promises beside what was measured.
+// A plan's promised MFU compared with what was measured.
 #include "planner/advice/measured.h"
 
 #include <gmock/gmock.h>

@@ -9,7 +9,7 @@
 namespace trivium::planner {
 namespace {
 
-/// A mixture on 32 V100s whose exchanges with experts run beside other passes, and tensor collectives beside products.
+/// A mixture on 32 V100s whose exchanges with experts overlap other passes, and tensor collectives products.
 program::Job overlapped_mixture() {
   program::Job job;
   job.model = models::load_model("switch-base-128");
@@ -29,8 +29,8 @@ program::Job overlapped_mixture() {
   return job;
 }
 
-// Beside the reduce-scatter at the end of what the experts compute their weight gradients begin, which are a segment of
-// their own: op by op the plan ends earlier than by segments, by more than rounding.
+// During the reduce-scatter at the end of what the experts compute, their weight gradients begin, which are a segment
+// of their own: op by op the plan ends earlier than by segments, by more than rounding.
 TEST(ListScheduleBounds, DoNotHoldWhereExpertsWeightGradientsStartBesideTensorCollectives) {
   const hardware::Cluster cluster = hardware::load_cluster("dgx2-v100-32gb:2");
   const program::Job both = overlapped_mixture();

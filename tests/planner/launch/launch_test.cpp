@@ -262,7 +262,7 @@ TEST(MegatronImport, WritesLayoutsOut) {
               HasSubstr("too deep"));
 }
 
-// A shipped model keeps its name with modules beside it.
+// A shipped model keeps its name when modules are added.
 TEST(MegatronImport, ModulesOfMultiTokenPredictionAreReadAsTheyAreWritten) {
   program::Job job = gpt3();
   job.model = models::load_model("llama2-70b");

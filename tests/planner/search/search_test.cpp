@@ -354,7 +354,7 @@ TEST(Search, IsTheSameWhateverIsSaidBesideTheRecomputeOfChunks) {
   EXPECT_EQ(summaries(run(request)), summaries(plain));
 }
 
-// The best plan is proved; beside it stand plans of other families, each once, none of them faster.
+// The best plan is proved; with it come plans of other families, each once, none of them faster.
 TEST(Search, ShowsOtherFamiliesBesideTheBest) {
   SearchRequest request = small_problem();
   request.best = 1;

@@ -115,7 +115,7 @@ TEST(Constraint, SearchesLeaveOutWhatIsNotAllowed) {
   EXPECT_THROW(closed_unless_allowed({"pipeline"}, {}), base::Failure);
 }
 
-// Exchanges beside other passes are what some trainers can: with their stacks, or where they are asked for.
+// Some trainers can overlap exchanges with other passes: with their stacks, or where it is requested.
 TEST(Constraint, SearchesOverlapExpertsForStacksThatCan) {
   const auto cluster = hardware::load_cluster("dgx-a100-80gb:2");
   program::Plan plan;

@@ -127,7 +127,7 @@ TEST(OpWork, OfAGatedActivationReadsTwoInputs) {
   EXPECT_EQ(op_of(OpKind::kActivationBackward, 1, 1, gated).bytes, 10);
 }
 
-// The statistics are fp32 beside 16-bit parameters: the count is theirs, and not scaled up from 16 bit.
+// The statistics are fp32 with 16-bit parameters: the count is theirs, and not scaled up from 16 bit.
 TEST(OpWork, OfTheLossSumsTo33BytesPerLogit) {
   double sum = 0;
   for (const OpKind kind : {OpKind::kLossMax, OpKind::kLossSums, OpKind::kLossBackward}) {

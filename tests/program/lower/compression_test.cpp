@@ -70,7 +70,7 @@ TEST(Compression, TheLargestOfEveryParameterAreGathered) {
   EXPECT_THAT(verify(program), ::testing::IsEmpty());
 }
 
-// What is not sent is kept beside the optimizer's state, in the gradients' type.
+// What is not sent is kept with the optimizer's state, in the gradients' type.
 TEST(Compression, EveryReplicaKeepsWhatItHasNotSent) {
   const auto state = [](Compression compression) {
     return lowered(job_of_two_replicas(compression)).roles[0].bytes[static_cast<std::size_t>(Space::kOptimizer)];

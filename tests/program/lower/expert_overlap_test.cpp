@@ -1,4 +1,4 @@
-// Exchanges with the experts beside a pass of another micro-batch: pairs of passes, their turns, their memory.
+// Exchanges with the experts during a pass of another micro-batch: pairs of passes, their turns, their memory.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -42,7 +42,7 @@ std::string slots_of(const StagePlace& place, std::int64_t micro_batches) {
   return text;
 }
 
-// The last stage has one forward more before its first backward, so that each has another micro-batch beside it.
+// The last stage has one forward more before its first backward, so that each overlaps another micro-batch.
 TEST(ExpertOverlap, OneForwardMoreGoesAhead) {
   EXPECT_EQ(slots_of({1, 2, 2, false}, 2), "F0.0 F1.0 F0.1 B0.1 F1.1 B1.1 B0.0 B1.0 ");
   EXPECT_EQ(slots_of({1, 2, 2, true}, 2), "F0.0 F1.0 F0.1 F1.1 B0.1 B1.1 B0.0 B1.0 ");
@@ -88,7 +88,7 @@ TEST(ExpertOverlap, LayersAreCutAtTheExchanges) {
     for (const Segment& segment : body.segments) {
       for (int i = segment.begin; i < segment.end; ++i) {
         if (body.ops[static_cast<std::size_t>(i)].lane != Lane::kExpert) continue;
-        EXPECT_EQ(segment.end - segment.begin, 1) << segment.name;  // apart, or what is beside it would be counted
+        EXPECT_EQ(segment.end - segment.begin, 1) << segment.name;  // apart, or what overlaps it would be counted
         ++exchanges;
       }
     }

@@ -188,7 +188,7 @@ TEST(Lower, WiderTypesReduceInTheirOwn) {
 }
 
 TEST(BodyLanes, OpsOnOtherLanesWaitForWhatTheyReadAndWrite) {
-  // Megatron's overlap: the backward all-reduce of a layer's input gradient runs beside the weight gradient.
+  // Megatron's overlap: the backward all-reduce of a layer's input gradient runs during the weight gradient.
   Job job = tiny_job();
   job.plan.tensor = 2, job.plan.overlap.tensor = true;
   const Program program = lowered(job);

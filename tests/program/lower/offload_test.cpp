@@ -104,8 +104,8 @@ TEST(Offload, GradientsComeUnlessTheyAreStillThere) {
   EXPECT_EQ(count(program.roles[0], TaskKind::kStore), 4U * 3 + 1 + 3);
 }
 
-// Beside the last backward every layer is reduced before it leaves: no copy for that. The embedding, which the last
-// stage adds to as well, and without overlap all three are brought once more.
+// During the last backward every layer is reduced before it is stored: no copy for that. The embedding, which the last
+// stage adds to as well, and without overlap all three are fetched once more.
 TEST(Offload, GradientsAreReducedWhileTheyAreThere) {
   Job job = gradients_away();
   job.plan.data = 2;

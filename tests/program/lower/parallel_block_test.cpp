@@ -35,7 +35,7 @@ TEST(ParallelBlock, TwoNormsNeedTheirGradientsApart) {
   EXPECT_EQ(tensor_collectives(program, program.kinds[0].backward), (std::map<OpKind, int>{{OpKind::kAllReduce, 2}}));
 }
 
-// Sequence parallel: one gather before the block and one scatter behind it; backward gathers what was read again.
+// Sequence parallel: one gather before the block and one scatter after it; backward gathers what was read again.
 TEST(ParallelBlock, SequenceParallelGathersWhatBothBranchesReadOnce) {
   Job job = parallel_job(true);
   job.plan.sequence_parallel = true;

@@ -93,7 +93,7 @@ TEST(ZeroBubble, MatrixGradientsAreAllInTheSecondHalf) {
   });
 }
 
-// Regression: beside the backward of a stage with the embedding, which the second half alone adds to, a bucket was
+// Regression: during the backward of a stage with the embedding, which the second half alone adds to, a bucket was
 // reduced one segment too early.
 TEST(ZeroBubble, BucketsAreReducedBehindTheLastSegmentThatAddsToThem) {
   Job job = split_job(2, 4);
@@ -117,7 +117,7 @@ TEST(ZeroBubble, BucketsAreReducedBehindTheLastSegmentThatAddsToThem) {
 }
 
 // Per layer and micro-batch between the halves, (T, .) values: gradients of the MLP's inner width 128, of qkv 96, and
-// of the residual stream 32 behind attention and, for all but the stage's first layer, at the input.
+// of the residual stream 32 after attention and, for all but the stage's first layer, at the input.
 TEST(ZeroBubble, KeepsTheGradientsThatTheSecondHalfReads) {
   const Program program = lowered(split_job(2, 4));
   const std::int64_t tokens = 16, size = 4;

@@ -55,7 +55,7 @@ TEST(Bucket, TilesTheParametersAndItsShardsTileIt) {
       int segment = 0;
       for (const Bucket& bucket : kind.buckets) {
         ASSERT_EQ(bucket.begin, end);
-        if (!bucket.expert) {  // experts that are spread come behind all segments
+        if (!bucket.expert) {  // experts that are spread come after all segments
           ASSERT_EQ(bucket.first_segment, segment);
           segment = bucket.last_segment + 1;
         }

@@ -157,7 +157,7 @@ TEST(Schedule, EveryMicroBatchPassesForwardThenBackwardOnceInOrder) {
 }
 
 // A stage without its neighbours runs its slots as they come; all of them together must not wait in a circle: a forward
-// needs that of the chunk before, a backward that of the chunk behind.
+// needs that of the previous chunk, a backward that of the next.
 TEST(Schedule, StagesTogetherComeToTheEnd) {
   const std::vector<Drawn> all = drawn();
   for (std::size_t first = 0; first < all.size(); first += static_cast<std::size_t>(all[first].place.pipeline)) {

@@ -136,7 +136,7 @@ TEST(SetField, KeepsWhatWasSetBefore) {
   EXPECT_EQ(at(to_json(plan), "overlap.tensor"), true);
 }
 
-// A size for all replicas stands for all that were given by replica before it, not beside them.
+// A size for all replicas replaces all that were given by replica before it.
 TEST(SetField, MicroBatchIsOfAllReplicas) {
   Plan plan;
   Training training;

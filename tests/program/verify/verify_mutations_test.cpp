@@ -107,7 +107,7 @@ TEST(VerifyMutation, TheSharedGradientNormDroppedOnOneStage) {
   EXPECT_THAT(verify(program), Contains(HasSubstr("stage 0 and stage 1 disagree on the collectives of group model")));
 }
 
-// Two key heads on four tensor ranks: 32 x 16 gradients of k and v a layer, with context ranks beside them.
+// Two key heads on four tensor ranks: 32 x 16 gradients of k and v a layer, in combination with context ranks.
 TEST(VerifyMutation, KeysThatAreNotSummedOverTheRanksThatShareThem) {
   Job job = tiny_job();
   job.model = tiny_llama();

@@ -109,7 +109,7 @@ const TensorEntry& entry_of(const SafetensorsFile& file, const std::string& name
   throw std::runtime_error("no tensor " + name);
 }
 
-// q of llama is (out, in): with 4 inputs its element (o, i) is ours (i, o); k begins behind q's 4 columns of 8.
+// q of llama is (out, in): with 4 inputs its element (o, i) is ours (i, o); k begins after q's 4 columns of 8.
 TEST(HuggingFace, LlamaMatricesAreTransposedAndJoined) {
   const models::Model model = llama(false);
   const Folder folder;

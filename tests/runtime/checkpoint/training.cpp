@@ -45,7 +45,7 @@ struct Gathered {
   bool replicas_agree() const { return values.replicas_agree() && first.replicas_agree() && second.replicas_agree(); }
 };
 
-/// A checkpointer that also looks at the memory behind the last step.
+/// A checkpointer that also looks at the memory after the last step.
 class Watching final : public StepCheckpointer {
  public:
   Watching(std::unique_ptr<StepCheckpointer> checkpointer, std::function<void()> at_end)

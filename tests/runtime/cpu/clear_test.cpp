@@ -9,7 +9,7 @@
 namespace trivium::runtime::cpu {
 namespace {
 
-/// Clears `bytes` bytes that begin `shift` bytes behind a line, and looks at every byte in and around them.
+/// Clears `bytes` bytes that begin `shift` bytes after a cache line's start, and checks every byte in and around them.
 void expect_cleared(std::size_t shift, std::size_t bytes) {
   constexpr std::size_t kMargin = 128;
   std::vector<std::byte> memory(bytes + 2 * kMargin, std::byte{0xA5});

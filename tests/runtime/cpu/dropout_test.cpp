@@ -146,8 +146,8 @@ TEST(BiasResidualBackward, LetsThroughWhatWasKept) {
   expect_near(dbias, expected_bias, kRounding);
 }
 
-// Without positions of its own a model's embedding is dropped where it is looked up, on whichever rank holds the row;
-// else behind the positions. Gradients are dropped where they are read.
+// Without learned positions, a model's embedding is dropped out where it is looked up, on whichever rank holds the row;
+// else after the positions. Gradients are dropped where they are read.
 TEST(Embedding, IsDroppedAndItsGradientsAre) {
   const std::vector<std::int32_t> ids{0, 3, 1, 1, 2, 0, 3, 3, 2, 1, 0, 2};
   const auto table = numbers(4 * kHidden, 1), x = numbers(kTokens * kHidden, 2),

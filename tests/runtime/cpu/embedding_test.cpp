@@ -18,7 +18,7 @@ TEST(Embedding, GivesZerosForTheRowsOfOtherRanks) {
   EXPECT_EQ(y, (std::vector<double>{30, 31, 0, 0, 20, 21}));
 }
 
-// As behind the end of a sample, where multi-token prediction looks for tokens further on.
+// As past the end of a sample, where multi-token prediction looks for later tokens.
 TEST(Embedding, OfNoTokenIsZeroAndLearnsNothing) {
   const Ids ids{-1, 1};
   const std::vector<double> table{1, 2}, dy{10, 100};

@@ -184,7 +184,7 @@ TEST(Dispatch, ReadsTheListAtThePlacesOfTheRanksTokens) {
   EXPECT_EQ(dx, x);
 }
 
-// Second choices come behind all first ones: token 0's second choice is expert 1, where token 1's first takes the room.
+// Second choices come after all first ones: token 0's second choice is expert 1, where token 1's first takes the room.
 TEST(Route, FirstChoicesComeBeforeSecondOnes) {
   const std::vector<double> logits{3, 2, 0, 0, 3, 2};  // choices: 0 then 1; 1 then 2
   std::vector<double> probabilities(6);

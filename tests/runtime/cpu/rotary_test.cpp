@@ -91,7 +91,7 @@ TEST(Rotary, TakesTheTableItIsGivenEveryTime) {
   EXPECT_EQ(turned(OpKind::kRotary, qkv, 4, 0, false, still), qkv);
 }
 
-// Runs of 3 tokens: positions 0 and 1 have none behind them, 2 to 4 one (with their own), 5 two. Keys and values stay.
+// Runs of 3 tokens: positions 0 and 1 follow no whole run, 2 to 4 one (with their own), 5 two. Keys and values stay.
 TEST(ScaleQueries, GrowWithTheRunsBehindThem) {
   constexpr std::int64_t kTokens = 12, kSpan = 6;  // two samples
   const std::vector<double> qkv = numbers(kTokens * kTurnedWidth, 1);

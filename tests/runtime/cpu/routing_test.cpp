@@ -116,7 +116,7 @@ TEST(CountRows, TensorRanksSendAsManyEach) {
 TEST(CountRows, MoreThanThereIsRoomForIsNamed) { EXPECT_THROW(counted({0, 1, 0, 1, 0, 2}, 0, 1, 4), std::exception); }
 
 // Two parts with room for three rows and two experts of weights 10 and 100: the first has one row of expert 0 and two
-// of expert 1, the second one of expert 0, and nothing beside.
+// of expert 1, the second one of expert 0, and nothing else.
 TEST(ExpertMatmul, MultipliesTheRowsThatWereCounted) {
   const std::vector<double> x{1, 2, 3, 4, 9, 9}, w{10, 100};
   const Rows counts{1, 2, 1, 0};

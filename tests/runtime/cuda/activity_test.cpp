@@ -70,7 +70,7 @@ class FakeSource {
   std::uint32_t calls_ = 0;
 };
 
-// The rank starts 5 ns behind the shared start, at 1000 of the records' clock: 0 of the step is 995. Stamps 0 and 1
+// The rank starts 5 ns after the shared start, at 1000 of the records' clock: 0 of the step is 995. Stamps 0 and 1
 // have a kernel of 10 between them that begins 30 later than the stamp, at 1030: 35 to 45. Then 4 ns of nobody's.
 // Stamps 2 and 3: two kernels of 7 from 1044 on, with 2 between them: 49 to 65.
 TEST(KernelClock, TellsWhenTheKernelsRanAndNotWhenTheyWereIssued) {
@@ -98,8 +98,8 @@ TEST(KernelClock, TellsWhenTheKernelsRanAndNotWhenTheyWereIssued) {
   EXPECT_EQ(source.flushes, 1);
 }
 
-// A collective's kernel is launched by NCCL's thread, which has no tag; this thread's copy beside it is not the whole
-// of it. What comes behind the next stamp is told again.
+// A collective's kernel is launched by NCCL's thread, which has no tag; this thread's copy issued along with it is not
+// all of it. What follows the next stamp is reported again.
 TEST(KernelClock, LeavesToEventsWhatOthersIssueAPartOf) {
   FakeSource source;
   KernelClock clock(source);

@@ -10,7 +10,7 @@
 namespace trivium::runtime::cuda {
 namespace {
 
-/// Records one behind the other, as the library lays them.
+/// Records one after another, as the library lays them out.
 struct Buffer {
   alignas(8) std::uint8_t bytes[4096] = {};
   std::size_t valid = 0;

@@ -113,7 +113,7 @@ TEST(Epilogues, AreLeftWhereMemoryIsUsedTwice) {
             3);
 }
 
-// Another lane that waits for an op at or behind the product may then write what the product reads.
+// Another lane that waits for the product, or for an op after it, may then write what the product reads.
 TEST(Epilogues, AreLeftWhereAnotherLaneCountsOnTheProduct) {
   program::Program program = program::lowered(half_job());
   auto& ops = program.bodies[static_cast<std::size_t>(program.kinds.front().backward)].ops;

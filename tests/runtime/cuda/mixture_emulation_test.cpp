@@ -47,7 +47,7 @@ struct Mixture {
     spill.with_out(0, Form::kInts, std::vector<double>(slots.size(), 7));
     return spill.with_out(1, Form::kInts, std::vector<double>(static_cast<std::size_t>(2 * context + rows()), 7));
   }
-  // Rows, and behind them as many for what other ranks have room for.
+  // Rows, followed by as many for what other ranks have room for.
   EmulatedCall& with_rows_in(EmulatedCall& call, std::size_t i, std::size_t spilled, std::int64_t hidden) const {
     call.with_in(i, Form::kTyped, uniform(rows() * hidden, 5));
     return call.with_in(spilled, Form::kTyped, uniform(own() * top_k * hidden, 10));

@@ -25,7 +25,7 @@ TEST(EmbeddingEmulation, LooksUpAndAddsBack) {
 }
 
 // Of 1,300 tokens, which are ordered in tiles of 512 and summed in chunks of 64: one id; three, whose borders lie at
-// the ends of chunks, within them and beside each other; one for every other token, and ids that come once between.
+// the ends of chunks, within them and next to each other; one for every other token, and ids that come once between.
 TEST(EmbeddingEmulation, AddsTheRowsOfIdsThatComeOftenOrOnce) {
   constexpr std::int64_t kTokens = 1300, kColumns = 3, kRows = 700;
   const auto add = [](const auto& id_of) {

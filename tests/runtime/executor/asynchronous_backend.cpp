@@ -130,7 +130,7 @@ void AsynchronousCommunicator::issue(Call call) {
   backend_.issue(lane, [this, lane, call] { call(*lanes_[static_cast<std::size_t>(lane)]); });
 }
 
-// The one sum of host data is the loss, behind the end of the lanes; all others are of arrays or of pairs.
+// The one sum of host data is the loss, after the end of the lanes; all others are of arrays or of pairs.
 void AsynchronousCommunicator::all_reduce(int group, void* data, std::int64_t count, program::DType type,
                                           program::Reduction how) {
   issue([=](Communicator& lane) { lane.all_reduce(group, data, count, type, how); });

@@ -1,4 +1,4 @@
-// Lanes that really run beside each other, on cores: what a GPU's streams may do to an order that is not enforced.
+// Lanes that really run in parallel, on cores: what a GPU's streams may do to an order that is not enforced.
 #pragma once
 
 #include <array>

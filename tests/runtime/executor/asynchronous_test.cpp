@@ -1,5 +1,5 @@
-// Lanes that run beside each other and sleep at odd moments end with the bits of a run in turn: what the Program says
-// lanes wait for is enough, and the executor says it to the backend.
+// Lanes that run in parallel and sleep at random moments give the same bits as a sequential run: the lanes'
+// dependencies in the Program are sufficient, and the executor passes them to the backend.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -151,7 +151,7 @@ TEST(AsynchronousLanes, KeepTheBitsOfShardedState) {
   }
 }
 
-// Shards in four runs; parameters of experts in slots of their own, gathered beside their layer's.
+// Shards in four runs; parameters of experts in slots of their own, gathered along with their layer's.
 TEST(AsynchronousLanes, KeepTheBitsOfShardedExpertsAndOfBucketsInParts) {
   program::Plan parts = split(1, 1, 2);
   parts.zero_stage = 3;
@@ -172,7 +172,7 @@ TEST(AsynchronousLanes, KeepTheBitsOfShardedExpertsAndOfBucketsInParts) {
   }
 }
 
-// Key heads of two ranks each: their gradients are summed on the lane of reductions, beside the backward.
+// Key heads of two ranks each: their gradients are summed on the lane of reductions, during the backward.
 TEST(AsynchronousLanes, KeepTheBitsOfSharedKeyHeads) {
   for (const int stage : {0, 3}) {
     program::Plan plan = split(4, 1, 2);
@@ -254,8 +254,8 @@ TEST(Stamps, AreSharedByNeighbours) {
   EXPECT_EQ(static_cast<std::size_t>(backend.stamps()), events.size() + segments) << "none where nobody asks for times";
 }
 
-// Beside memory that the host cannot write nothing is made but what is drawn: parameters of 16 bits and their copies,
-// not the moments, which are zero already. The values are those that a core writes in place.
+// For memory that the host cannot write, only what is drawn is staged on the host: parameters of 16 bits and their
+// copies, not the moments, which are zero already. The values are those that a core writes in place.
 TEST(FirstValues, BringParametersAndTheirCopiesAlone) {
   program::Job job = toy_job({}, 2);
   job.plan.precision = program::DType::kBf16;

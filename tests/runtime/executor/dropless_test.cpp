@@ -110,7 +110,7 @@ TEST(DroplessExperts, WholeOnesAreRecomputedInSplitBackwardsToo) {
   }
 }
 
-// Biases, norms behind branches and norms before them, tanh of the logits: what else a layer may have.
+// Biases, norms after branches and norms before them, tanh of the logits: what else a layer may have.
 TEST(DroplessExperts, WholeOnesHaveBiasesAndNormsBehindThem) {
   for (const bool behind : {false, true}) {
     const auto job_of = [&](const program::Plan& plan) {

@@ -60,7 +60,7 @@ std::string combination_of(const program::Job& job) {
   return text;
 }
 
-// Behind the last test: one line a comparison, then the sum of them all.
+// After the last test: one line a comparison, then the sum of them all.
 class Table : public ::testing::Environment {
  public:
   void TearDown() override {

@@ -73,7 +73,7 @@ TEST(ExpertOverlapRun, EqualsTheUnsplitRun) {
   }
 }
 
-// Times of a cluster whose lanes run beside each other: exchanges are issued ahead of what they run beside.
+// Times of a cluster whose lanes run in parallel: exchanges are issued ahead of what they overlap.
 TEST(ExpertOverlapRun, KeepsTheBitsInTheOrderOfGpus) {
   for (const PairSplit& split : {PairSplit{1, 1, 1, 1, 2, 2, 0}, {1, 1, 2, 2, 2, 2, 1}}) {
     program::Plan plan = plan_of(split);

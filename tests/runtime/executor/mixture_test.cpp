@@ -236,7 +236,7 @@ TEST(ExpertParallel, ContextRanksRecomputeAndSplitTheirBackwards) {
   }
 }
 
-// Two holders of the same experts, four, and one alone whose experts stay whole beside shards of everything else.
+// Two holders of the same experts, four, and one alone whose experts stay whole while everything else is sharded.
 TEST(ExpertParallel, SpreadExpertsAreShardedAmongTheirHolders) {
   const Trained unsplit = run(mixture_job({}, 2, 2, true), 2);
   for (const auto& [expert, data, tensor, pipeline, context, gathers] :

@@ -140,7 +140,7 @@ TEST(OffloadRun, GradientsKeptAsShards) {
       expect_bitwise(plan);
     }
   }
-  Plan stages = offloading_split(1, 2, 2);  // the tied embedding is kept whole beside shards
+  Plan stages = offloading_split(1, 2, 2);  // the tied embedding stays whole among shards
   stages.zero_stage = 2;
   stages.offload.gradients = Storage::kDisk;
   expect_bitwise(stages);

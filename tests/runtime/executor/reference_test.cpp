@@ -51,7 +51,7 @@ class Reference {
 
 // The central difference (f(x+e) - f(x-e)) / 2e errs by e^2/6 f''' + eps f / e. With e = 1e-5 and f about 4: 1e-11 from
 // rounding and about 1e-10 from curvature; gradients here are 1e-4 to 1e-1, so 1e-6 of the largest is a safe mark.
-// `rounding`: more, where the loss is large beside its gradients.
+// `rounding`: more, where the loss is large compared with its gradients.
 void expect_gradients_of_the_loss(const program::Job& job, double rounding = 0) {
   Reference reference(job);
   std::vector<double> gradients;

@@ -76,8 +76,8 @@ TEST(Sharded, PrefetchOverlapAndBucketsChangeNothing) {
   }
 }
 
-// Ordered by the times of devices whose lanes run beside each other, gathers and reductions move far from their passes:
-// whatever they should wait for and do not is overwritten.
+// Ordered by the times of devices whose lanes run in parallel, gathers and reductions move far from their passes: a
+// missing dependency would let something be overwritten.
 TEST(Sharded, TheOrderOfDevicesWithLanesChangesNothing) {
   for (const int stage : {1, 2, 3}) {
     for (const auto& [tensor, pipeline, virtual_stages, data] :

@@ -38,7 +38,7 @@ TEST(LearningRate, WarmsUpLinearlyUnderEverySchedule) {
 }
 
 TEST(LearningRate, DecaysAsItsScheduleSays) {
-  // Half of the 20 steps behind the warm-up are done at step 14: 0.1 + 0.9 / 2.
+  // Half of the 20 steps after the warm-up are done at step 14: 0.1 + 0.9 / 2.
   EXPECT_DOUBLE_EQ(rate(Decay::kCosine, 14), 0.55);
   EXPECT_DOUBLE_EQ(rate(Decay::kLinear, 14), 0.55);
   // A quarter, at step 9: the line has 3/4 left, the cosine (1 + cos(pi/4)) / 2.
@@ -49,7 +49,7 @@ TEST(LearningRate, DecaysAsItsScheduleSays) {
 }
 
 TEST(LearningRate, IsStableUntilTheCooldown) {
-  // 16 steps of the 20 behind the warm-up are stable, then 1 - sqrt(i / 4).
+  // 16 steps of the 20 after the warm-up are stable, then 1 - sqrt(i / 4).
   EXPECT_DOUBLE_EQ(rate(Decay::kWsd, 19, 24, 4), 1.0);
   EXPECT_DOUBLE_EQ(rate(Decay::kWsd, 20, 24, 4), 1.0);
   EXPECT_DOUBLE_EQ(rate(Decay::kWsd, 21, 24, 4), 0.1 + 0.9 * 0.5);

@@ -14,7 +14,7 @@ using program::Event;
 using program::Role;
 using program::TaskKind;
 
-/// Sends whose place in the host's order lies behind a pass that they do not wait for.
+/// Sends whose place in the host's order is after a pass that they do not wait for.
 int displaced_sends(const Role& role) {
   int displaced = 0;
   std::int32_t last_pass = -1;

@@ -60,8 +60,8 @@ TEST(Validation, MeasuresTheLossThatTheNextStepWouldStartFrom) {
   options.steps = 3;
   options.validate_every = 1;
   const program::Job job = toy_job({});
-  // The training corpus itself: its first batch, seen with the parameters behind step 0, is what a training that reads
-  // that batch again in step 1 begins with.
+  // The training corpus itself: its first batch, evaluated with the parameters after step 0, gives the loss with which
+  // a training that reads that batch again in step 1 begins.
   const auto corpus = toy_corpus(16 * 8 + 1, 61);  // eight samples: an epoch is a batch, in another order each time
   options.validation = corpus.get();
   const TrainResult result = train_in_threads(ordered(job), *corpus, options);

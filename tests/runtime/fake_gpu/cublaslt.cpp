@@ -94,7 +94,7 @@ struct ValueOf<cublasLtMatmulPreferenceOpaque_t> {
   using type = Preference;
 };
 
-/// What lies behind a handle: its first word is the address.
+/// What a handle refers to: its first word is the address.
 template <class Opaque>
 typename ValueOf<std::remove_const_t<Opaque>>::type& behind(Opaque* handle) {
   if (handle == nullptr || handle->data[0] == 0) refuse("a handle of nothing");
@@ -203,7 +203,7 @@ struct Operands {
   void* d = nullptr;
 };
 
-/// Algorithms but the first add up from behind, so that other bits show which one it was.
+/// Algorithms other than the first add up in reverse, so that different bits show which one it was.
 void compute(const Product& choice, const Sizes& s, const Operands& o, bool from_behind) {
   const auto& [a, b, c, d] = choice.layouts;
   const Description& how = choice.description;

@@ -59,7 +59,7 @@ class Machine {
   /// Loads a kernel to the thread's device where it is not there yet, and waits until nothing is under way there: CUDA
   /// may.
   void load(const void* kernel);
-  /// The time that events note: the host's, and what work was said to take beside it.
+  /// The time that events note: the host's, plus what work was said to take.
   Clock::time_point now() const { return Clock::now() + taken_time_; }
   void takes(Clock::duration more) { taken_time_ += more; }
   /// Whether nothing is under way on the device.

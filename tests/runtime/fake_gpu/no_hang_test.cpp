@@ -34,7 +34,7 @@ const bool kSet = [] {
   return true;
 }();
 
-/// A function of the fake behind the module.
+/// A function of the fake that the module uses.
 template <class Function>
 Function fake(const char* name) {
   static_cast<void>(cuda::describe_devices().value_or_throw());  // opens it
@@ -93,7 +93,7 @@ void on_ranks(const Parts&... parts) {
   all.front().get();
 }
 
-/// Hosts of ranks wait for each other where they first exchange something: here that is behind them.
+/// Hosts of ranks wait for each other where they first exchange something: after this call that is done.
 int meet(Rank& self) {
   const int both = self.group({0, 1});
   self.sum(both, Lane::kCompute);
@@ -115,7 +115,7 @@ struct Silent {
   }
 };
 
-/// `part` on rank 0 beside a rank 1 that is silent once both have met.
+/// `part` on rank 0 with a rank 1 that is silent once both have met.
 template <class Part>
 void beside_silence(const Part& part) {
   std::promise<void> over;
@@ -164,7 +164,7 @@ TEST(NoHang, ACommunicatorThatNeverCameAboutEndsWithTheOthers) {
 
 TEST(NoHang, AHostThatIsFarAheadOfADeadPeerNoticesIt) {
   const auto run_ahead = [](Rank& self, int both) {
-    self.sum(both, Lane::kCompute);  // behind it the queue of 1,000 places fills
+    self.sum(both, Lane::kCompute);  // after it the queue of 1,000 places fills
     for (int i = 0; i < 3000; ++i) self.backend->mark(i % 8, Lane::kCompute);
   };
   EXPECT_THAT([&] { beside_silence(run_ahead); }, ThrowsMessage<Aborted>(HasSubstr("nothing has come for 2 s")));

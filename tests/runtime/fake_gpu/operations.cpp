@@ -41,7 +41,7 @@ void Launcher::run(const Kernel& kernel, std::int64_t blocks, int threads, int s
 
 }  // namespace trivium::runtime::cuda
 
-// Behind the launcher that they are for.
+// Included after the launcher that they are for.
 #include "runtime/cuda/attention_operations.cu"
 #include "runtime/cuda/row_operations.cu"
 #include "runtime/cuda/state_operations.cu"

@@ -136,7 +136,7 @@ END
     train "${split[@]}" --steps 2 --cuda-products times --checkpoint kept || wrong "two steps with times"
     train "${split[@]}" --steps 4 --cuda-products times --checkpoint kept --resume || wrong "two more with times"
     [ "$(losses)" = "$(echo "$fast" | tail -n +3)" ] || wrong "resumed: $(losses) instead of $(echo "$fast" | tail -n +3)"
-    # Beside graphs, of which the first use of a segment is none, and of products that write the input of GELU.
+    # Combined with graphs, which a segment's first use never is, and with products that write the input of GELU.
     for both in "--cuda-graphs on" "--cuda-epilogues on --cuda-graphs on"; do
       switched=(--backend cuda --cluster h200 --model wide.json --precision bf16 --attention flash --pipeline 2 --steps 3 $both)
       train "${switched[@]}" || wrong "$both"

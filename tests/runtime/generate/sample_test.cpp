@@ -1,4 +1,4 @@
-// Choosing tokens, and the forward pass behind it.
+// Choosing tokens, and the forward pass that it needs.
 #include "runtime/generate/sample.h"
 
 #include <gtest/gtest.h>
@@ -52,7 +52,7 @@ class Sampling : public ::testing::Test {
   std::optional<checkpoint::Opened> opened_;
 };
 
-// A causal model: what comes later, and the room behind the text, change nothing.
+// A causal model: later tokens, and the unused room after the text, change nothing.
 TEST_F(Sampling, LogitsDependOnEarlierTokensAlone) {
   Forward longer(model(), opened_->tensors, 16), shorter(model(), opened_->tensors, 4);
   const std::vector<std::int32_t> text{3, 14, 15, 9, 26, 5}, begin{3, 14, 15, 9};

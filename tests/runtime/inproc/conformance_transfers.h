@@ -79,7 +79,7 @@ TEST_P(CommunicatorConformance, NumbersMayBeUsedAgainAfterTheWait) {
   });
 }
 
-// The receiver posts behind the first barrier, so the sender cannot have sent before it.
+// The receiver posts after the first barrier, so the sender cannot have sent before it.
 TEST_P(CommunicatorConformance, ASenderSeesWithoutWaitingThatItHasSent) {
   on_all_ranks([](Communicator& communicator, int everyone) {
     const int me = communicator.rank(), last = count() - 1;
@@ -97,7 +97,7 @@ TEST_P(CommunicatorConformance, ASenderSeesWithoutWaitingThatItHasSent) {
     }
     communicator.barrier(everyone);
     if (me == 0) {
-      while (!communicator.has_sent(last, 1)) continue;  // messages of MPI may arrive behind a barrier
+      while (!communicator.has_sent(last, 1)) continue;  // messages of MPI may arrive after a barrier
       communicator.wait_send(last, 1);
       EXPECT_FALSE(communicator.has_sent(last, 1));
     }

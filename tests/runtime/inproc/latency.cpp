@@ -1,5 +1,5 @@
 // Prints the time of one all_reduce at 4 KiB and 1 MiB: on threads (`communicator_latency RANKS`), or on MPI under
-// mpirun. Median of five rounds after a warm-up, with the time of a fixed memory copy beside it to tell a busy machine.
+// mpirun. Median of five rounds after a warm-up, and the time of a fixed memory copy, which shows a busy machine.
 #include <fmt/format.h>
 
 #include <algorithm>

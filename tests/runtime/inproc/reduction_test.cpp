@@ -86,7 +86,7 @@ TEST(ReduceInOrder, PairsAddExactly) {
   const double large = std::ldexp(1.0, 60), tiny = std::ldexp(1.0, -60);
   const Pair sum = reduced<Pair>({{large, 0.0}, {1.0, tiny}, {-large, 0.0}}, DType::kFp64, Reduction::kPairSum);
   EXPECT_EQ(sum[0], 1.0);
-  EXPECT_EQ(sum[1], 0.0);  // 1 + 2^-60 is already rounded to 1 in the low part beside 2^60
+  EXPECT_EQ(sum[1], 0.0);  // 1 + 2^-60 is already rounded to 1 in the low part next to 2^60
   const Pair small = reduced<Pair>({{1.0, 0.0}, {tiny, 0.0}}, DType::kFp64, Reduction::kPairSum);
   EXPECT_EQ(small[0], 1.0);
   EXPECT_EQ(small[1], tiny);

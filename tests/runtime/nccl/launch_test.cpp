@@ -175,7 +175,7 @@ TEST(ShareBytes, GivesNothingToWhoLacksTheToken) {
   EXPECT_EQ(std::count(said.begin(), said.end(), '\n'), 1);
 }
 
-// Fifty who say nothing, each of whom has two seconds: beside each other, not one after the other.
+// Fifty who say nothing, each of whom has two seconds: in parallel, not one after another.
 TEST(ShareBytes, ManyStrangersHoldNobodyUp) {
   constexpr int kPort = 29537, kStrangers = 50;
   std::string text = "------", given = "unique";

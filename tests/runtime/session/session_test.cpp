@@ -1,4 +1,4 @@
-// What a run is beside its steps: ranks that agree, checkpoints it goes on from, its record, its supervisor.
+// What a run is apart from its steps: ranks that agree, checkpoints it resumes from, its record, its supervisor.
 #include "runtime/session/session.h"
 
 #include <gmock/gmock.h>

@@ -15,7 +15,7 @@ TEST(Words, FollowTheKindsOfCharacters) {
             (Words{"we", "'ll", " they", "'ve", " I", "'d", " I", "'m", " you", "'re"}));
 }
 
-// The last space of a run belongs to the word behind it; at the end of the text the run is whole.
+// The last space of a run belongs to the next word; at the end of the text the run is whole.
 TEST(Words, RunsOfWhiteSpaceLeaveOneSpaceToTheWordBehind) {
   EXPECT_EQ(words_of("a   b"), (Words{"a", "  ", " b"}));
   EXPECT_EQ(words_of("a\n\n b  "), (Words{"a", "\n\n", " b", "  "}));

@@ -41,7 +41,7 @@ TEST(CostEstimator, BoundIsNeverAboveWhatTheEngineSchedules) {
     EXPECT_GT(bound, 0);
     EXPECT_LE(bound, walked);
     EXPECT_LE(walked, makespan(program, made.cluster, Granularity::kSegment));
-    // SimulationTrace by ops, what is beside the compute lane at the end of a segment can reach into the next.
+    // Simulated by ops, what overlaps the compute lane at the end of a segment can reach into the next.
     const program::Plan& plan = made.job.plan;
     const bool ring = plan.context > 1 && plan.context_method == program::ContextMethod::kRing;
     if (ring || plan.overlap.tensor || program::find_stack(plan.stack)->overlaps_tensor_collectives) continue;
@@ -126,7 +126,7 @@ TEST(CostEstimator, OneSketchServesAllVirtualStages) {
   }
 }
 
-// Interleaved, the first micro-batch goes through all chunks before the steady state, and the last one behind it: with
+// Interleaved, the first micro-batch goes through all chunks before the steady state, and the last one after it: with
 // 96 chunks their transfers add up. The walk leaves out that two directions share a lane.
 TEST(CostEstimator, WalkIsWithinThreePercentOfAnInterleavedPlan) {
   program::Job job;
@@ -169,7 +169,7 @@ TEST(CostEstimator, BoundIsWithinFourPercentForThePublishedSplitOfGpt3) {
 }
 
 // Sharded over 64 replicas on eight nodes, two micro-batches each: with little left out but the ends' collectives, the
-// bound holds what gathers and reductions cost, beside the passes or between them.
+// bound holds what gathers and reductions cost, overlapping with the passes or between them.
 TEST(CostEstimator, BoundOfShardedPlansIsWithinTenPercent) {
   program::Job job;
   job.model = models::load_model("gpt3-175b");

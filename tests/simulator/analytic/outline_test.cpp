@@ -30,7 +30,7 @@ TEST(ScheduleCosts, BubbleOfEqualStagesIsPipelineMinusOneOverMicroBatches) {
 
 // Two stages of two chunks, two micro-batches, transfers of 5: the first micro-batch goes forward in 4 x 10 + 3 x 5
 // = 55. By then the last stage has done its first chunk's two forwards and this one; left are 1 x 10 forward and 1 x 20
-// backward of its second chunk, and of the first chunk nothing but what comes behind. The last micro-batch then goes
+// backward of its second chunk, and of the first chunk nothing but what comes after. The last micro-batch then goes
 // back in 4 x 20 + 3 x 5 = 95.
 TEST(ScheduleCosts, InterleavedTheEndsGoThroughAllChunks) {
   ScheduleCosts schedule_costs = equal_stages(2, 2, 2, 5);
@@ -46,7 +46,7 @@ TEST(ScheduleCosts, WalkOfEqualStagesIsTheClosedForm) {
   }
 }
 
-// One stage whose gradients (4 a layer, one layer) are reduced behind every micro-batch: without a second slot each
+// One stage whose gradients (4 a layer, one layer) are reduced after every micro-batch: without a second slot each
 // forward waits for the reduction before it, 3 x (10 + 20) + 2 x 4; the last reduction is no part of the passes.
 TEST(ScheduleCosts, ReductionsBetweenMicroBatchesHoldUpTheStage) {
   ScheduleCosts schedule_costs = equal_stages(2, 1, 3, 0);
@@ -56,7 +56,7 @@ TEST(ScheduleCosts, ReductionsBetweenMicroBatchesHoldUpTheStage) {
   EXPECT_EQ(recurrence_ends(schedule_costs).stages[1], without + 2 * 4);
 }
 
-// Copies of 30 each way of every micro-batch: the lane is busy 3 x 60 behind the first forward's start.
+// Copies of 30 each way of every micro-batch: the lane is busy 3 x 60 after the first forward's start.
 TEST(ScheduleCosts, CopiesOfActivationsHoldUpTheStage) {
   ScheduleCosts schedule_costs = equal_stages(2, 1, 3, 0);
   schedule_costs.chunks[0].store = schedule_costs.chunks[0].fetch = 30;
@@ -118,7 +118,7 @@ TEST(ScheduleCosts, ZbvOfEqualPassesHasNoBubble) {
   }
 }
 
-// Where w <= f <= b the last stage ends (p - 1) max(b, 2 (b - w)) behind its own work; by hand for p = 2, m = 3, f = 2,
+// Where w <= f <= b the last stage ends (p - 1) max(b, 2 (b - w)) after its own work; by hand for p = 2, m = 3, f = 2,
 // b = 3, w = 1. Stage 0 (chunks 0 and 3) and stage 1 (1 and 2), F and B with chunk and micro-batch:
 //   0: F00 0-2  F01 2-4  F02 4-6  F30 6-8  B30 8-11  W30 11-12  F31 12-14 B31 14-17 W31 17-18
 //   1: F10 2-4  F20 4-6  F11 6-8  F21 8-10 B20 11-14 W20 14-15  F12 15-17 B10 17-20 W10 20-21 F22 21-23 B21 23-26 …
@@ -137,7 +137,7 @@ TEST(ScheduleCosts, ZbvOfUnequalPassesByHand) {
   }
 }
 
-// Without a forward beside a backward, DualPipeV idles as long as the first micro-batch takes to the last stage.
+// Without overlap of a forward with a backward, DualPipeV idles while the first micro-batch reaches the last stage.
 TEST(ScheduleCosts, DualPipeVOfEqualPasses) {
   const std::vector<std::int64_t> ends = recurrence_ends(v_of(program::Schedule::kDualPipeV, 4, 8, 1, 1, 1)).stages;
   EXPECT_EQ(ends, (std::vector<std::int64_t>(4, 6 * 8 + 3)));
@@ -147,7 +147,7 @@ TEST(ScheduleCosts, DualPipeVOfEqualPasses) {
 TEST(ScheduleCosts, InterleavingHalvesTheBubble) { EXPECT_EQ(lower_bound_ps(equal_stages(4, 2, 8, 0)), 570); }
 
 // Two stages, transfers of 50. Stage 0 has two micro-batches under way; a round trip is 30 + 50 + 30 + 50 = 160 for
-// both, so four micro-batches take two of them, the second backward of the last round behind: 320 + 20.
+// both, so four micro-batches take two of them, the second backward of the last round after them: 320 + 20.
 TEST(ScheduleCosts, SlowTransfersLimitAFullPipe) { EXPECT_EQ(lower_bound_ps(equal_stages(2, 1, 4, 50)), 340); }
 
 // Sequential: every micro-batch runs up and down alone, 70 each.
@@ -157,7 +157,7 @@ TEST(ScheduleCosts, SequentialRunsOneMicroBatchAtATime) {
   EXPECT_EQ(lower_bound_ps(schedule_costs), 280);
 }
 
-// One stage: 30, reduction 7, norm 2, its reduction 1, then gathers of 6 in all behind the first bucket's step of 1: 7,
+// One stage: 30, reduction 7, norm 2, its reduction 1, then gathers of 6 in all after the first bucket's step of 1: 7,
 // against all steps and the last gather, 4 + 2.
 TEST(ScheduleCosts, StepFollowsTheLastBackward) {
   ScheduleCosts schedule_costs = equal_stages(1, 1, 1, 0);

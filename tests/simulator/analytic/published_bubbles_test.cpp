@@ -166,7 +166,7 @@ class Together {
   Ends forward_, backward_;
 };
 
-// How many slots are one: a forward with the backward of the other chunk behind it, in one half or both.
+// How many slots are one: a forward followed by the backward of the other chunk, in one half or both.
 std::size_t together(std::span<const program::Slot> left) {
   if (left.size() < 2 || !left[0].forward || left[1].forward || left[1].chunk == left[0].chunk) return 1;
   return left.size() > 2 && left[2].weights && left[2].chunk == left[1].chunk ? 3 : 2;

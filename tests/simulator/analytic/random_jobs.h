@@ -18,7 +18,7 @@ struct RandomJob {
 /// for communication.
 RandomJob random_job(std::mt19937& random);
 
-/// Of those, one that exchanges rows with experts beside passes (Overlap::expert).
+/// Of those, one whose exchanges of rows with experts overlap with passes (Overlap::expert).
 RandomJob random_pair_job(std::mt19937& random);
 
 }  // namespace trivium::simulator

@@ -21,7 +21,7 @@ TEST(CopyCost, ToTheHostIsTheLinkOfTheDevice) {
   EXPECT_DOUBLE_EQ(copy_cost(base::Bytes(2e9), false, 1, node()).value(), 0.1);
 }
 
-// Two neighbours behind one PCIe switch copy 2 GB each over its 20 GB/s; a device that is used alone has all of it.
+// Two neighbours on one PCIe switch copy 2 GB each over its 20 GB/s; a device that is used alone has all of it.
 TEST(CopyCost, NeighboursShareTheLinkOfTheirSwitch) {
   hardware::Node pairs = node();
   pairs.devices_per_host_link = 2;

@@ -48,7 +48,7 @@ TEST(Issue, CostsMoreWithoutFusedKernels) {
 }
 
 // Of 16 experts: 4 launches each forward (a cast, two scales put in order, a product), 7 backward in two ops, at .75.
-// 30 us each; beside them the op's own kernels.
+// 30 us each, in addition to the op's own kernels.
 TEST(Issue, CountsEveryExpertWhereTheirProductsRunOneByOne) {
   const program::StackTraits& bridge = *program::find_stack("megatron-bridge");
   hardware::Device device = a100();
@@ -86,7 +86,7 @@ TEST(Issue, CostsMoreWhereTheFusedSoftmaxDoesNotApply) {
   EXPECT_EQ(unfused_softmax_bytes(op, megatron()), 0);
 }
 
-// A product of 2048 x 8192 x 8192 (about 1.2 ms) lets the host issue the norm behind it: together
+// A product of 2048 x 8192 x 8192 (about 1.2 ms) lets the host issue the norm after it: together
 // (1.2^3 + .164^3)^(1/3) ms, .1 % above the device's time, where kernel by kernel the norm alone would cost 82 us.
 TEST(Segment, LetsTheHostRunAheadOfLongKernels) {
   hardware::Device device = a100();
@@ -118,8 +118,8 @@ TEST(Segment, LetsTheHostRunAheadOfCollectivesOfTheSameStream) {
   // So it does on the tensor group's lane in a forward, whose products need what is gathered there.
   ops[1].lane = program::Lane::kTensor;
   EXPECT_NEAR(segment_costs(ops, device, megatron(), given)[0].value(), 31.6e-6, 0.2e-6);
-  // In a backward, whose weight gradients run beside it, and with experts it is beside the host's work: three quarters
-  // of the 164 us, and all of it.
+  // In a backward, where weight gradients overlap it, and with experts it overlaps the host's work: of the 164 us,
+  // three quarters count, and all of it.
   for (program::Op& op : ops) op.pass = program::Pass::kBackward;
   EXPECT_NEAR(segment_costs(ops, device, megatron(), given)[0].value(), 123e-6, 0.1e-6);
   for (program::Op& op : ops) op.pass = program::Pass::kForward;

@@ -115,7 +115,7 @@ TEST(Rounds, ComeAgainOnlyWhereEverySpanDoes) {
   spans[3].end_ps += 1;
   EXPECT_FALSE(comes_again(role, spans, 1, 3, 1));
   EXPECT_EQ(comes_again(role, spans, 0, 2, 1), 10);
-  program::Task other;  // of no micro-batch, beside them
+  program::Task other;  // of no micro-batch, in addition to them
   role.tasks.push_back(other);
   spans.push_back(spans.front());
   spans.back().task = 6;

@@ -132,7 +132,7 @@ TEST(PlacedCluster, MemoryIsThatOfTheNodesAStageLiesOn) {
   EXPECT_DOUBLE_EQ(gib(memory[3]), 32);
 }
 
-// What stands behind the last rank takes no part: bf16 is refused only where a V100 is used.
+// Nodes after the last rank's take no part: bf16 is refused only where a V100 is used.
 TEST(PlacedCluster, DevicesThatAreNotUsedDoNotCount) {
   program::Job job = job_of_four_stages();
   job.plan.precision = program::DType::kBf16;

@@ -74,7 +74,7 @@ TEST(WireBytes, SequenceParallelMovesAnAllReduceInTwoHalves) {
   const double part = kActivations * 3 / 4;
   const double gathers = sent.at({program::Group::kTensor, OpKind::kAllGather}) / part;
   const double scatters = sent.at({program::Group::kTensor, OpKind::kReduceScatter}) / part;
-  EXPECT_EQ(scatters, 12 * 4 + 1);  // behind the embedding too
+  EXPECT_EQ(scatters, 12 * 4 + 1);  // after the embedding too
   EXPECT_EQ(gathers, 12 * 6 + 1);   // two forward, two backward and the two inputs again; the embedding's backward
   // A transfer carries a tensor rank's part.
   EXPECT_EQ(sent.at({program::Group::kPipeline, OpKind::kSend}), kActivations / 4);

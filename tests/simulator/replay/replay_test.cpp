@@ -25,7 +25,7 @@ std::int64_t makespan(const CostedProgram& costed, const ReplayOptions& options,
 }
 
 // Whole segments take as long as their ops where no lane that a segment leaves busy is one that the next needs: not
-// with collectives of the tensor group or shifts of a ring that run beside the compute lane.
+// with collectives of the tensor group or shifts of a ring that overlap the compute lane.
 TEST(Replay, EveryRankTakesAsLongAsOneRankOfEachStage) {
   std::mt19937 random(17);
   int compared = 0;
@@ -52,7 +52,7 @@ TEST(Replay, EveryRankTakesAsLongAsOneRankOfEachStage) {
   EXPECT_GT(compared, 300);
 }
 
-// Exchanges with experts have a lane of their own where they run beside another pass.
+// Exchanges with experts have a lane of their own where they overlap with another pass.
 TEST(Replay, EveryRankTakesAsLongAsOneRankOfEachStageWherePassesRunInPairs) {
   std::mt19937 random(59);
   for (int i = 0; i < 60; ++i) {

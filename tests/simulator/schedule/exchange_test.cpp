@@ -48,7 +48,7 @@ TEST(ContextExchange, TheRingTravelsBesideItsBlocks) {
   const double shifts = seconds_of(ready.program(), cluster, program::OpKind::kRingShift);
   for (const Granularity granularity : {Granularity::kOp, Granularity::kSegment}) {
     const Simulation s = simulate(ready, {granularity, false}).value_or_throw();
-    // The last shift of a backward brings gradients home with nothing beside it: about one of 23 a layer.
+    // The last shift of a backward returns gradients with nothing to overlap: about one of 23 a layer.
     EXPECT_GT(part(s, Part::kExposedContext), 0);
     EXPECT_LT(part(s, Part::kExposedContext), 0.1 * shifts);
     EXPECT_NEAR(std::accumulate(s.breakdown_s.begin(), s.breakdown_s.end(), 0.0), s.iteration_s, 1e-12 * s.iteration_s);

@@ -1,4 +1,4 @@
-// Exchanges with the experts that run beside another pass: what they cost, and what is left of them.
+// Exchanges with the experts that overlap with another pass: what they cost, and what stays exposed.
 #include <gtest/gtest.h>
 
 #include <random>
@@ -43,7 +43,7 @@ TEST(ExpertOverlap, HidesExchangesBehindWhatIsComputed) {
                    beside = simulate(prepared(mixture(true), cluster), {}).value_or_throw();
   const double exchanges = spent(alone, Part::kExposedExpert), computes = spent(alone, Part::kCompute);
   ASSERT_GT(exchanges, 0.2 * computes);
-  // The host has less to hide behind.
+  // The host's work has less to hide behind.
   EXPECT_GE(spent(beside, Part::kCompute), computes);
   EXPECT_LT(spent(beside, Part::kCompute), 1.1 * computes);
   EXPECT_LT(spent(beside, Part::kExposedExpert), 0.6 * exchanges);
@@ -52,7 +52,7 @@ TEST(ExpertOverlap, HidesExchangesBehindWhatIsComputed) {
   EXPECT_GT(beside.peak_memory_bytes, alone.peak_memory_bytes);  // two passes at once
 }
 
-// Where nothing runs beside the kernels, turns are all the same.
+// Where nothing overlaps the kernels, turns make no difference.
 TEST(ExpertOverlap, HidesNothingOnCores) {
   program::Job job = mixture(false);
   job.plan.precision = program::DType::kFp32;

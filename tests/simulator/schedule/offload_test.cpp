@@ -60,7 +60,7 @@ TEST(Offload, ASlowLinkIsExposed) {
   }
 }
 
-// State of all but the first two buckets of a stage comes and goes behind the gradients: 2 x 12 B per parameter.
+// State of all but the first two buckets of a stage is copied after the gradients: 2 x 12 B per parameter.
 TEST(Offload, TheStepTakesTheTimeOfItsCopies) {
   const hardware::Cluster cluster = with_link(24e9);
   const Simulation kept = simulated(job_of(Storage::kNone, Storage::kNone), cluster);

@@ -54,7 +54,7 @@ std::int64_t iteration(const program::Job& job, bool lanes = true) {
 TEST(ShardedIteration, WithoutOverlapIsASum) {
   // ZeRO-3 gathers four buckets forward and, the ends being kept, two backward: 8 C + 6 G + 4 R.
   EXPECT_EQ(iteration(sharded_job(3, false)), 8 * kC + 6 * kG + 4 * kR);
-  // ZeRO-2 and ZeRO-1 gather four buckets behind the step.
+  // ZeRO-2 and ZeRO-1 gather four buckets after the step.
   EXPECT_EQ(iteration(sharded_job(2, false)), 8 * kC + 4 * kG + 4 * kR);
   EXPECT_EQ(iteration(sharded_job(1, false)), 8 * kC + 4 * kG + 4 * kR);
 }

@@ -105,7 +105,7 @@ TEST(SharedLinks, WhatAChangeDoesNotReachKeepsItsRateToTheBit) {
   EXPECT_EQ(links.rate(along), 5);
 }
 
-// Long flows over half of all links beside short ones, as reductions beside transfers; with parts of links.
+// Long flows over half of all links along with short ones, as reductions with transfers; with parts of links.
 TEST(SharedLinks, LongAndShortFlowsShareAsInTheWholeProblem) {
   std::mt19937 random(21);
   constexpr int kLinks = 40;

@@ -30,7 +30,7 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
   return last[b.size()];
 }
 
-/// "dgx-a100" is what "dgx-a100-80gb" begins with: a family, of which no other name is nearer.
+/// "dgx-a100" is a prefix of "dgx-a100-80gb": a family, where no other name is nearer.
 bool begins_with_family(std::string_view name, std::string_view word) {
   constexpr std::size_t kShortest = 4;
   if (word.size() < kShortest || name.size() <= word.size() || (name[word.size()] != '-' && name[word.size()] != '_'))

@@ -38,7 +38,7 @@ class Document : public QObject {
     std::function<void(bool forth)> before, after;
   };
   void replace(Scenario scenario, const QString& words, Turns turns);
-  /// Which work the scenario belongs to: figures of one work are told apart from those of another.
+  /// Which work the scenario belongs to: figures of different works are kept apart.
   std::uint64_t work() const { return work_; }
   bool has_begun() const { return version_ > 0; }
 

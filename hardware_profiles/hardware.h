@@ -101,7 +101,7 @@ struct Node {
   base::BytesPerSecond host_link;              ///< device to host memory, one direction
   int devices_per_host_link = 1;               ///< neighbours behind one PCIe switch share its way to the host
   base::BytesPerSecond disk;                   ///< of the node's local drives together; 0: none to offload to
-  base::Watts overhead_power;                  ///< of the node besides its devices
+  base::Watts overhead_power;                  ///< of the node in addition to its devices
   base::DollarsPerHour price;                  ///< of the node
   std::map<std::string, std::string> stacks;   ///< software on it -> the variant of it that its measured runs show
   std::map<std::string, std::string> sources;  ///< JSON pointer of a constant -> where it comes from
@@ -113,8 +113,8 @@ struct NodeGroup {
   int site = 0;  ///< where it stands: groups of one site reach each other through their adapters alone
 };
 
-/// What joins two sites: all that crosses it shares its bandwidth, and waits for its latency besides that of the nodes'
-/// adapters.
+/// What joins two sites: all that crosses it shares its bandwidth, and has its latency in addition to that of the
+/// nodes' adapters.
 struct SiteLink {
   int a = 0, b = 0;    ///< sites, a < b
   Link link;           ///< bandwidth: each way, of all flows together

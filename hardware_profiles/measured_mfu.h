@@ -6,7 +6,7 @@
 
 namespace trivium::hardware {
 
-/// One measured training run. Attention that keeps its scores and attention that does not are told apart.
+/// One measured training run. Attention that saves its scores and attention that does not are separate entries.
 struct MeasuredMfu {
   std::string device;  ///< its profile's name: "a100-sxm-80gb"
   bool flash_attention = false;

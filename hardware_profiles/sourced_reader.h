@@ -21,7 +21,7 @@ class Sources {
   /// text, or points at nothing.
   static Sources of(const base::JsonReader& profile);
 
-  /// As above, of a profile with a base: `inherited` says of which values the base is to be named in errors.
+  /// As above, for a profile with a base: `inherited` says for which values errors are to name the base.
   static Sources of(const base::JsonReader& profile, std::map<std::string, std::string> inherited);
 
   bool covers(std::string_view pointer) const;

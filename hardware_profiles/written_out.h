@@ -30,11 +30,11 @@ void put_device(WrittenOut& node, const WrittenOut& device);
 /// Citations of `sources` below "/device", as a device of its own would have them.
 nlohmann::json device_sources(const nlohmann::json& node);
 
-/// What a profile may do besides, where it lacks members.
+/// What else a profile may do, where it lacks members.
 inline constexpr std::string_view kOrABase = R"(, or name a profile as "base" (trivium profiles lists them))";
 
-/// Errors: Failure(kInput) at `whole` that names every one of `members` (JSON pointers) that it lacks, and what may be
-/// done besides adding them.
+/// Errors: Failure(kInput) at `whole` that names every one of `members` (JSON pointers) that it lacks, and what can be
+/// done other than adding them.
 void demand_members(const base::JsonReader& whole, const std::vector<std::string>& members,
                     std::string_view besides = kOrABase);
 

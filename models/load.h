@@ -9,7 +9,7 @@
 
 namespace trivium::models {
 
-/// `name_or_path`: a shipped name (`gpt3-175b`), a file in our form, or a Hugging Face `config.json` (told apart by
+/// `name_or_path`: a shipped name (`gpt3-175b`), a file in our form, or a Hugging Face `config.json` (recognised by
 /// `model_type`). Errors: Failure(kInput), unknown names with a suggestion.
 Model load_model(const std::string& name_or_path);
 

@@ -136,8 +136,8 @@ struct Model {
   std::int64_t hidden = 0;
   std::int64_t heads = 0;
   std::int64_t kv_heads = 0;    ///< = heads: multi-head · 1: multi-query · between: grouped-query
-  std::int64_t head_dim = 0;    ///< hidden / heads unless told
-  std::int64_t ffn_hidden = 0;  ///< 4 hidden unless told
+  std::int64_t head_dim = 0;    ///< by default hidden / heads
+  std::int64_t ffn_hidden = 0;  ///< by default 4 hidden
   std::int64_t vocab = 0;
   std::int64_t max_sequence = 0;
   Norm norm = Norm::kLayerNorm;

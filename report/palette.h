@@ -40,7 +40,7 @@ constexpr std::array<Kind, 6> kMemoryKinds{Kind::kForward,   Kind::kBackward, Ki
                                            Kind::kRecompute, Kind::kExpert,   Kind::kOther};
 
 /// The i-th thing of many: blue, orange, green, purple, light blue, vermilion, yellow, grey. Those of Okabe and Ito
-/// ("Color Universal Design", 2008), which colour-blind readers tell apart.
+/// ("Color Universal Design", 2008), which colour-blind readers can distinguish.
 constexpr std::array<std::uint32_t, 8> kSeries{0x0072b2, 0xe69f00, 0x009e73, 0xcc79a7,
                                                0x56b4e9, 0xd55e00, 0xf0e442, 0x8c8c8c};
 constexpr std::uint32_t kAlarm = 0xd52b1e;  ///< what is wrong: more memory than there is

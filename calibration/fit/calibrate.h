@@ -36,8 +36,8 @@ struct Fit {
 
 /// Fits a copy of `base`. From near to far: the topology says what there is; benchmarks of collectives set the links;
 /// profilers' kernels set the device; our own runs set every op's rate and the links of a CPU node; whole iterations
-/// set, last, the few constants of a cluster that only they show. What no measurement speaks of, or what they cannot
-/// tell apart, stays as in the base and is named. Runs with more ranks than cores are passed over: their ops were
+/// set, last, the few constants of a cluster that only they show. What no measurement covers, or what they cannot
+/// distinguish, stays as in the base and is named. Runs with more ranks than cores are passed over: their ops were
 /// interrupted by each other. Errors: Failure(kInput) when nothing was measured, or some of it is of another kind of
 /// machine or of another GPU, has no events, or names ops that its plan does not have.
 Fit calibrate(const hardware::Node& base, const Measurements& measurements);

@@ -25,7 +25,7 @@ struct TermFit {
 double time_of(const Terms& terms, const Terms& sizes);
 
 /// Relative errors, robust (Huber at 10 %), with a prior that has no scale of its own: the proportions of `prior`,
-/// scaled by the weighted median of measured over predicted. Terms that the samples do not tell apart keep those
+/// scaled by the weighted median of measured over predicted. Terms that the samples do not distinguish keep those
 /// proportions. Precondition: samples is not empty; some term of `prior` predicts above zero.
 TermFit fit_terms(std::span<const Sample> samples, const Terms& prior);
 

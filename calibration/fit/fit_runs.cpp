@@ -37,7 +37,7 @@ std::string lineage(const KindSamples& kind, std::span<const program::RunRecord>
   return text;
 }
 
-/// Terms of zero size everywhere, or of which the samples do not tell, by name.
+/// Names of the terms that are zero everywhere, or that the samples do not determine.
 std::string not_told(const KindSamples& kind, const TermFit& fit, const std::array<const char*, 3>& names) {
   std::string text;
   for (std::size_t j = 0; j < 3; ++j) {

@@ -9,7 +9,7 @@
 
 namespace trivium::calibration::foreign {
 
-/// Compute time of the rank beyond the plan, in parts of which none is counted twice: work that is done again,
+/// Compute time of the rank beyond the plan, split into parts, none counted twice: work that is done again,
 /// attention that is not fused, ops of many small kernels, products that all run below the profile's rate, and single
 /// ops that are slow for their kind. On cores the profile describes other kernels than the run's, so only ops that are
 /// slow compared with the run's own products are reported.

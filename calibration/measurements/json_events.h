@@ -1,4 +1,4 @@
-// Large JSON documents of which one list matters, read as far as they go.
+// Large JSON documents where only one list matters, read as far as they go.
 #pragma once
 
 #include <functional>

@@ -25,7 +25,7 @@ bool is_transfer(const program::Op& op);
 
 /// Events of a record, with the ops of `program`, which must outlive them. The first step of a run warms caches and is
 /// left out where there are others. Errors: Failure(kInput) where an event names no op of the program,
-/// Failure(kInterrupted) where `stop` asked to give it up.
+/// Failure(kInterrupted) where `stop` was requested.
 std::vector<OpEvent> op_events(const program::Program& program, const program::RunRecord& record,
                                const std::stop_token& stop = {});
 

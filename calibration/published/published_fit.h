@@ -25,7 +25,7 @@ struct FitConstant {
 };
 
 /// What is fitted for these machines: compute scale, host time per kernel, lateness of collectives and efficiency of
-/// the network of each, the memory efficiency of every device, and Physics once; for machines of which only kernels
+/// the network of each, the memory efficiency of every device, and Physics once; for machines where only kernels
 /// were measured (`micro`) the compute scale, and with them the efficiencies of products of every device family. Priors
 /// are the same whatever the profiles say today, so that a fit does not depend on the last one.
 std::vector<FitConstant> fit_constants(const std::vector<hardware::Node>& nodes,

@@ -7,7 +7,7 @@
 
 namespace trivium::calibration {
 
-/// Whether it compares one run of which single steps are known.
+/// Whether it compares a single run whose steps are known.
 bool is_of_one_run(const Validation& validation);
 
 /// Such a run in a screen: measured, predicted, the machine's own noise, memory, and the kinds of ops that make up a

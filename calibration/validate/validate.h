@@ -49,7 +49,7 @@ struct ValidationGroup {
   std::optional<double> spearman =
       std::nullopt;                    ///< rank correlation of predicted and measured; none where it is not defined
   double measured = 0, predicted = 0;  ///< means of the cases: s, of "memory" bytes
-  int told = 0;                        ///< rows of every tier, run or not, of which is predicted whether they fit
+  int told = 0;                        ///< rows of every tier, run or not, with a prediction whether they fit
   int told_rightly = 0;                ///< those that fit and ran, or neither
   int within = 0;                      ///< of `cases`, those whose measurement lies in its interval
 };

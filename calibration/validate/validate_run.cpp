@@ -212,7 +212,7 @@ class RunComparison {
   std::map<int, Work> steps_;  // measured
 };
 
-/// Arenas alone: what the profile reserves besides is not in a run's record.
+/// Arenas alone: what the profile reserves in addition is not in a run's record.
 double arena_bytes(const simulator::Simulation& simulation) {
   std::int64_t most = 0;
   for (const auto& stage : simulation.stages) most = std::max(most, stage.memory.total() - stage.memory.reserved);

@@ -1,4 +1,4 @@
-// What `trivium plan` answers besides the fastest plan: fronts, deadlines, batches, other hardware, other costs.
+// What `trivium plan` answers in addition to the fastest plan: fronts, deadlines, batches, other hardware, other costs.
 #pragma once
 
 #include <CLI/CLI.hpp>

@@ -1,4 +1,4 @@
-// An end in one line where the machine has no more memory.
+// Ends with a one-line error where the machine runs out of memory.
 #pragma once
 
 namespace trivium::cli {

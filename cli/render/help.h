@@ -14,7 +14,7 @@ std::vector<std::pair<std::string, std::vector<const CLI::Option*>>> options_by_
 /// "-o, --output", "--model", "PLAN".
 std::string names_of(const CLI::Option& option);
 
-/// "Plan file" and what it is unless told: "… [op]".
+/// "Plan file" and its default: "… [op]".
 std::string description_of(const CLI::Option& option);
 
 /// The words after "trivium": "plan", "checkpoint inspect"; empty for the program.

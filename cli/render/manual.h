@@ -1,5 +1,5 @@
-// What help and manual pages say of a command besides its options: how it is meant, the options most people need,
-// and examples that work.
+// What help and manual pages say of a command in addition to its options: how it is meant, the options most people
+// need, and examples that work.
 #pragma once
 
 #include <string>

@@ -21,7 +21,7 @@ struct Project {
 /// "ignore_memory", "pinned" an array of plans, "corpus", "record", and "views".
 std::string project_text(const Project& project);
 
-/// A project, a plan file or a search result, told apart by its schema. Errors: Failure(kInput) with file and pointer.
+/// A project, a plan file or a search result, recognised by its schema. Errors: Failure(kInput) with file and pointer.
 Project read_project(const std::string& path);
 
 /// Where a project at `path` keeps the record of a run that has no place of its own: "gpt.json" at "gpt.run.json".

@@ -15,7 +15,7 @@ struct Sensitivity {
   std::string refusal;  ///< why there is none
 };
 
-/// Everything that is said of a plan besides its figures.
+/// Everything that is said of a plan in addition to its figures.
 struct Insight {
   std::vector<std::string> sentences;  ///< planner::explain; empty where the plan cannot run
   std::vector<Sensitivity> machine;    ///< arithmetic, memory, links and latencies each 10 % better

@@ -25,7 +25,7 @@ std::string list_text(const program::Plan& plan, const std::string& field);
 /// What holds where the plan names none: "none in all 96 chunks", "even", "in order".
 std::string list_hint(const Scenario& scenario, const std::string& field);
 
-/// Whether there is anything to tell apart: two chunks, or stages and kinds of nodes.
+/// Whether there is anything to distinguish: two chunks, or stages and kinds of nodes.
 bool list_applies(const Scenario& scenario, const std::string& field);
 
 /// Sets the field from such text, or from single values ("full, none"); without text all are alike again. Errors:

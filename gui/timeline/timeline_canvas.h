@@ -103,7 +103,7 @@ class TimelineCanvas : public QAbstractScrollArea {
   void history_changed();
   void selection_changed();
   void save_wanted();     ///< of the spans that are selected
-  void arrows_changed();  ///< there are now too many to be told apart, or no longer
+  void arrows_changed();  ///< there are now too many to distinguish, or no longer
 
  protected:
   bool viewportEvent(QEvent* event) override;

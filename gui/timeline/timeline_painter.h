@@ -13,7 +13,7 @@ namespace trivium::gui {
 
 QColor colour_of(const CategoryInfo& category);
 
-/// Colours besides those of the categories, of the palette in use: light or dark.
+/// Colours other than those of the categories, from the palette in use: light or dark.
 struct TimelineColours {
   explicit TimelineColours(const QPalette& palette);
   QRgb ground = 0, lane = 0;  ///< of the page, and of a lane where nothing runs

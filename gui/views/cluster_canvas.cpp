@@ -199,7 +199,7 @@ void ClusterCanvas::draw_links(QPainter& painter) const {
     painter.drawText(QRectF(spine.left(), spine.top() - kNetworkLine, spine.width(), kNetworkLine - 2),
                      Qt::AlignLeft | Qt::AlignVCenter, kNetwork);
   }
-  // Racks of the first row hang on the spine, the others on the gaps between rows.
+  // Racks of the first row are connected to the spine, the others to the gaps between rows.
   for (const Box& rack : map_.racks) {
     const double from = rack.y <= map_.racks[0].y ? map_.spine.y + map_.spine.height : rack.y - 14;
     const double x = rack.x + rack.width - 6;

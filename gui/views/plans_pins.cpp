@@ -22,7 +22,7 @@ constexpr int kHeaderMargin = 16;  // pixels of a header around its text
 
 bool equal(const program::Plan& a, const program::Plan& b) { return program::to_json(a) == program::to_json(b); }
 
-/// "A", "B", … by which pinned plans are told apart.
+/// "A", "B", … label the pinned plans.
 QString letter(std::size_t pin) { return QString(QChar('A' + static_cast<char>(pin))); }
 
 /// In as many lines as it takes.

@@ -396,7 +396,7 @@ void PlansView::show_status() {
   status_->setText(beaten.isEmpty() ? found_words_ : beaten + "\n" + found_words_);
 }
 
-// A search answers for its space alone: what stands here besides and is faster is named, with what keeps it out.
+// A search's answer holds for its space alone: a listed plan that is faster is named, with what excludes it.
 QString PlansView::who_beats_the_answer() const {
   const std::vector<PlanRow>& rows = model_.rows();
   const auto& evaluation = document_.evaluation();

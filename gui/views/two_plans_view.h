@@ -25,7 +25,7 @@ class TwoPlansView : public QWidget {
     QString name;  ///< "pinned A: TP8 PP2"
     program::Plan plan;
   };
-  /// What can be chosen besides the document's plan.
+  /// What can be chosen in addition to the document's plan.
   std::function<std::vector<Choice>()> choices;
   /// Choices may have changed.
   void refresh();

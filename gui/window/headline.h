@@ -25,11 +25,11 @@ class Headline : public QWidget {
     if (document_.evaluation()) show_evaluation();
   }
 
-  /// Of which space the plan is the answer; empty: of none.
+  /// The space whose best the plan is; empty: none.
   std::function<QString()> answer_words;
 
  private:
-  /// What figures are told apart from: those of the same work, model and training, on whatever cluster.
+  /// What figures are compared with: those of the same work, model and training, on whatever cluster.
   struct Told {
     double iteration_s = 0;
     std::uint64_t work = 0;

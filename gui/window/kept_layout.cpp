@@ -14,7 +14,7 @@ QString key_of(const QSplitter& splitter) {
   return QString("splitters/%1/%2").arg(kLayoutVersion).arg(splitter.objectName());
 }
 
-/// Those that have a name: others cannot be told apart at the next start.
+/// Those that have a name: others cannot be identified at the next start.
 QList<QSplitter*> named_splitters(const QMainWindow& window) {
   QList<QSplitter*> named = window.findChildren<QSplitter*>();
   named.removeIf([](const QSplitter* splitter) { return splitter->objectName().isEmpty(); });

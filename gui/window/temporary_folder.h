@@ -8,7 +8,7 @@ namespace trivium::gui {
 /// For QTemporaryDir: names the process, so that others know whose it is.
 QString temporary_folder_template();
 
-/// Removes those of this user whose process is no more.
+/// Removes those of this user whose process has ended.
 void clear_left_folders();
 
 }  // namespace trivium::gui

@@ -16,7 +16,7 @@ struct Plausibility {
   std::string words;    ///< a sentence or two
 };
 
-/// Nothing for devices of which the table has no run in the plan's kind of attention, and where the plan does not
+/// Nothing for devices for which the table has no run with the plan's kind of attention, and where the plan does not
 /// compute in 16 bits. A promise above the measured says by how much, what the plan does that the measured run did
 /// not, and how far off the simulator is on that run. `simulation`: of the job on the cluster.
 std::optional<Plausibility> plausibility_of(const program::Job& job, const hardware::Cluster& cluster,

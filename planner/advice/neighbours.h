@@ -31,7 +31,7 @@ struct Tried {
   std::int64_t iteration_ps() const { return std::get<0>(outcome); }
 };
 
-/// All neighbours simulated on all cores, in the order of `neighbours`. Nothing where `stop` asked to give it up.
+/// All neighbours simulated on all cores, in the order of `neighbours`. Nothing where `stop` was requested.
 std::vector<Tried> try_neighbours(const program::Job& job, const hardware::Cluster& cluster,
                                   const std::stop_token& stop = {});
 

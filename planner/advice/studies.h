@@ -26,7 +26,7 @@ SearchRequest on_nodes(const SearchRequest& request, int nodes);
 std::optional<Candidate> best_plan(const SearchRequest& request, const Effort& effort);
 
 /// Pareto front of time against memory: the fastest plan, then the fastest among those that need at most 95 % of its
-/// memory besides what the device reserves, and so on until none fits. No plan is both faster and smaller than one of
+/// memory (without what the device reserves), and so on until none fits. No plan is both faster and smaller than one of
 /// the front, to those 5 %.
 std::vector<Candidate> memory_front(const SearchRequest& request, const Effort& effort);
 

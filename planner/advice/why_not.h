@@ -24,7 +24,7 @@ struct WhyNot {
 
 /// The rule that refuses `favourite`, the memory it lacks and the nearest change that makes it fit, or how much slower
 /// than `chosen` it is, where, and whether a search would have had to simulate it. Both jobs run on `cluster`;
-/// `chosen` must fit it. base::Failure (kInterrupted) where `stop` asked to give it up while plans were simulated.
+/// `chosen` must fit it. base::Failure (kInterrupted) where `stop` was requested while plans were simulated.
 WhyNot why_not(const program::Job& chosen, const program::Job& favourite, const hardware::Cluster& cluster,
                const std::stop_token& stop = {});
 

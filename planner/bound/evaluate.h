@@ -15,7 +15,7 @@ namespace trivium::planner {
 std::optional<program::Infeasible> refusal(const program::Job& job, const hardware::Cluster& cluster, int ranks);
 
 /// The iteration that simulating the plan by itself gives (ps): ordered, op by op, links shared. It is what plans are
-/// ranked by. `memory`: whether a plan that does not fit is refused. kStopped where `stop` asked to give it up.
+/// ranked by. `memory`: whether a plan that does not fit is refused. kStopped where `stop` was requested.
 /// `topologies`: of the cluster, what simulations leave for each other.
 inline constexpr std::int64_t kStopped = -1;
 std::variant<std::int64_t, program::Infeasible> iteration(const program::Job& job, const hardware::Cluster& cluster,
@@ -35,7 +35,7 @@ std::variant<std::int64_t, program::Infeasible> quick_bound(const program::Job& 
 bool list_schedule_bounds(const program::Plan& plan);
 
 /// All figures of the same. Errors: as simulator::simulate; kNoPlan where a rule refuses the plan; kInterrupted where
-/// `stop` asked to give it up.
+/// `stop` was requested.
 base::Result<simulator::Simulation> full_simulation(const program::Job& job, const hardware::Cluster& cluster,
                                                     const std::stop_token& stop = {},
                                                     simulator::TopologyCache* topologies = nullptr);

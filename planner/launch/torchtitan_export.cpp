@@ -210,7 +210,7 @@ class TorchtitanExport {
     }
   }
 
-  // Embedding and head count as a layer each unless told; lists of names say any split.
+  // By default embedding and head count as a layer each; lists of names can express any split.
   void chunks() {
     const std::vector<int> layers = program::chunk_layers(job_);
     line("module_fqns_per_model_part = [");

@@ -185,7 +185,7 @@ class Searcher {
     return nodes;
   }
 
-  // Where families are told apart, a plan that is no faster than the best of its own is not looked for.
+  // With distinct families, a plan that is no faster than the best of its own family is skipped.
   bool passed_by_its_family(const Node& node) const {
     if (!request_.distinct) return false;
     const std::string family = family_of(tree_.split_of(node));

@@ -135,7 +135,7 @@ class KindSearch {
     return nodes.count * nodes.node.devices % replica == 0 ? nodes.count * nodes.node.devices / replica : 0;
   }
 
-  // Of all mixes; those that a bound tells to be too slow are counted, and no more.
+  // Lists all mixes; those that a bound proves too slow are only counted.
   void list_mixes() {
     // The splits of as many devices of one kind.
     SearchRequest any = alike(request_.job.plan, 0, 1, 1);

@@ -50,7 +50,7 @@ constexpr double kDenseGradient = 8;  // per element of the table: Aceso, 51,200
 constexpr double kAdamWHalf = 19;
 constexpr double kAdamWWhole = 7;  // times the size: r gradient, parameter, two moments; w parameter, two moments
 
-// Gradients of which the largest are sent: a value and its number; radix selection looks at 8 of 32 bits a pass (Alabi
+// Gradients whose largest values are sent: a value and its number; radix selection looks at 8 of 32 bits a pass (Alabi
 // et al. 2012, Fast k-selection algorithms for graphics processing units).
 constexpr double kNumber = 4;
 constexpr double kSelectionPasses = 4;

@@ -11,8 +11,8 @@
 namespace trivium::program {
 
 /// Calls `run(forward, segment)` for all segments of both passes: a turn of the backward, one of the forward, and so
-/// on; who has no more leaves the rest to the other. By segment: whether a turn begins there. The backward, whose first
-/// turn sends gradients to the experts, begins.
+/// on; when one has no turns left, the other runs its rest. By segment: whether a turn begins there. The backward,
+/// whose first turn sends gradients to the experts, begins.
 template <class Run>
 void take_turns(std::span<const char> backward, std::span<const char> forward, const Run& run) {
   std::size_t at[2] = {0, 0};

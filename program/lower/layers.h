@@ -54,8 +54,8 @@ class LayerWriter {
   };
   HeadKept keep_head(int input, int labels, int layer = -1);
   void head_forward(const HeadKept& kept, int loss);
-  /// Leaves the gradient of the head's input in `d_input`. `d_norm`: what was made of the norm's output besides gives
-  /// this gradient of it (own tokens; kNoBuffer: nothing was).
+  /// Leaves the gradient of the head's input in `d_input`. `d_norm`: the gradient of the norm's output from its other
+  /// uses (own tokens; kNoBuffer: there are none).
   void head_backward(const HeadKept& kept, int d_input, int d_norm);
 
   /// What a module of multi-token prediction saves (models::MultiToken), in addition to its layer's saved activations.

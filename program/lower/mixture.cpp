@@ -143,7 +143,7 @@ int LayerWriter::list_logits(int own, int layer, Pass pass) {
   return listed;
 }
 
-// Moves what came from other context ranks, or goes back to them: rows, of which even choices make few or none.
+// Moves rows that came from other context ranks, or returns them: with even choices there are few or none.
 Op& LayerWriter::spill_op(Op& op, const LayerKept& kept, int layer) {
   rows(op, s_.even_spills, s_.hidden, layer).token_sharded = false;
   op.in[1] = kept.spills;
@@ -183,9 +183,9 @@ LayerWriter::Product LayerWriter::router_product() const {
           .own_tokens = s_.routes_own};
 }
 
-// The rows that a product of the experts returns get its biases; tensor ranks have a part of the first one's columns,
-// and partial sums of the second. `elements` says whether the rows leave the experts: trainers add these biases
-// otherwise than those inside (simulator/cost/transformer_engine.h).
+// Each row that a product of the experts returns gets the bias of its expert; tensor ranks have a part of the first
+// product's columns, and partial sums of the second's. `elements` says whether the rows leave the experts: trainers add
+// these biases otherwise than those inside (simulator/cost/transformer_engine.h).
 void LayerWriter::expert_bias(const char* parameter, int rows, int counts, std::int64_t width, bool leaves, int layer,
                               Pass pass) {
   const int bias = p_.value(parameter, layer);

@@ -278,7 +278,7 @@ class TaskWriter {
     return task;
   }
 
-  // Whether it holds a weight of which the stage has a second copy, whose gradient is added to this one's before.
+  // Whether it holds a weight with a second copy on the stage, whose gradient is added to this one's before.
   bool is_tied(int chunk, std::size_t bucket) const {
     return tied_ >= 0 && holds_end(kind_of(chunk), kind_of(chunk).buckets[bucket]);
   }

@@ -36,7 +36,7 @@ inline constexpr std::int64_t kAllForwards = std::numeric_limits<std::int64_t>::
 struct SlotRun {
   std::int64_t times = 1;
   std::string_view slots;
-  bool repeats = false;  ///< the run of which there are as many more as there are more micro-batches
+  bool repeats = false;  ///< the run that grows with the number of micro-batches
 };
 
 /// What a schedule is. A stage runs `warm_up` forwards, then rounds of a forward, while there are any, a backward and,
@@ -70,7 +70,7 @@ struct ScheduleTraits {
   /// Rounds of a forward and a backward that repeat themselves, however many micro-batches there are.
   constexpr bool has_steady_state() const { return warm_up(StagePlace{}) != kAllForwards; }
 
-  /// Micro-batches after which a stage's slots repeat themselves, and of which there must be a multiple.
+  /// Micro-batches after which a stage's slots repeat themselves; the total must be a multiple.
   constexpr int round(int pipeline) const { return virtual_stages && runs == nullptr ? pipeline : 1; }
 
   /// Whether a stage may hold so many chunks.

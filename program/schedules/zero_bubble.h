@@ -1,7 +1,7 @@
-// zero_bubble: 1f1b with the backward in two halves, of which stage s runs the second s micro-batches late, so that it
-// fills the time in which 1f1b waits for the next gradient (ZB-H1; Qi et al. 2023, arXiv 2401.10241). Every stage holds
-// p micro-batches, as many as the first one of 1f1b, s + 1 of them between their halves. With f, b and w for the
-// forward and the halves of a micro-batch, equal stages idle (p - 1)(f + b - w) where w <= f, w <= b and m >= p.
+// zero_bubble: 1f1b with the backward in two halves; stage s runs the second one s micro-batches late, which fills the
+// time in which 1f1b waits for the next gradient (ZB-H1; Qi et al. 2023, arXiv 2401.10241). Every stage holds p
+// micro-batches, as many as the first one of 1f1b, s + 1 of them between their halves. With f, b and w for the forward
+// and the halves of a micro-batch, equal stages idle (p - 1)(f + b - w) where w <= f, w <= b and m >= p.
 #pragma once
 
 #include <fmt/format.h>

@@ -198,7 +198,7 @@ std::vector<std::int64_t> shape_of(const Correspondence& c, std::int64_t width) 
 class Names {
  public:
   Names(const SafetensorsFile& file, bool gpt2) {
-    constexpr std::string_view kText = "language_model.";  // in files that include a vision model
+    constexpr std::string_view kText = "language_model.";  // in files that hold a vision model, too
     for (const TensorEntry& entry : file.header().tensors) {
       const bool bare = gpt2 && !entry.name.starts_with("transformer.") && entry.name != "lm_head.weight";
       const bool nested = entry.name.starts_with(kText);

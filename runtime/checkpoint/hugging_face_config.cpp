@@ -59,7 +59,7 @@ struct LlamaKind {
   const char *type, *architecture;
 };
 
-/// Which layers have a window: Qwen's by this list; Mistral's all do.
+/// The window; where not all layers have it, also by layer. All of Mistral's do.
 void add_windows(const models::Model& m, nlohmann::json& config) {
   if (!m.window || is_llama4(m)) return;
   config["sliding_window"] = m.window->keys;

@@ -43,8 +43,8 @@ std::string mixture_type(const models::Model& model);
 void add_latents(std::vector<Correspondence>& rows, const models::Model& model, std::int64_t layer);
 void add_mixture(std::vector<Correspondence>& rows, const models::Model& model, std::int64_t layer);
 
-/// In the file, rotated components are interleaved pairs after the others; here, all first components of the pairs
-/// precede the second ones. Appends the places of one head that begins at `begin`.
+/// In the file, rotated components follow the others, in interleaved pairs; here they come first, the first ones of the
+/// pairs before the second ones. Appends the places of one head that begins at `begin`.
 void place_head(std::vector<std::int64_t>& places, std::int64_t begin, std::int64_t plain, std::int64_t turning);
 
 /// All tensors of Grok-1, and its config.json (hugging_face_grok.cpp).

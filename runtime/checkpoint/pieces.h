@@ -17,7 +17,7 @@ namespace trivium::runtime::checkpoint {
 struct Piece {
   State state{};
   std::string name;                    ///< global
-  int replica = 0, replicas = 1;       ///< residuals: of which replica, and how many there are
+  int replica = 0, replicas = 1;       ///< residuals: the replica, and how many there are
   std::int64_t rows = 0, columns = 0;  ///< of the whole tensor; vectors are (1, n)
   Box box;
   std::byte* first = nullptr;  ///< the box's first element

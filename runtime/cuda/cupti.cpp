@@ -18,7 +18,7 @@ namespace {
 
 constexpr std::size_t kBufferBytes = std::size_t{1} << 20, kAlignment = 64;  // CUPTI asks for 8
 constexpr auto kTagKind = CUPTI_EXTERNAL_CORRELATION_KIND_CUSTOM0;
-// Tags are told of calls, so calls are recorded too: kernels of products are launched through the driver's.
+// Tags are reported for calls, so calls are recorded too: kernels of products are launched through the driver's.
 constexpr std::array kKinds{
     CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL, CUPTI_ACTIVITY_KIND_MEMCPY, CUPTI_ACTIVITY_KIND_MEMSET,
     CUPTI_ACTIVITY_KIND_RUNTIME,           CUPTI_ACTIVITY_KIND_DRIVER, CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION};

@@ -12,7 +12,7 @@ namespace trivium::runtime::cuda {
 /// By shape (GemmEngine's word for it) an algorithm of cuBLASLt's. Another algorithm may give other bits, so what is
 /// timed is never used by the run that times it: all ranks of a later one read the same files, and a run that goes on
 /// from a checkpoint reads them again. Files are text, one a rank that timed: a line that names the device and the
-/// library, for no other of which an algorithm means anything, then a line a shape.
+/// library, the only ones for which an algorithm is valid, then a line a shape.
 class ProductChoices {
  public:
   using Algorithm = std::array<std::uint64_t, 8>;  ///< cublasLtMatmulAlgo_t, which may be kept

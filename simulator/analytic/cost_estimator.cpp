@@ -315,8 +315,8 @@ CostEstimator::Serial CostEstimator::serial_of(const ChunkKey& key, int stage) {
   return serial;
 }
 
-// The bus carries, in addition to a pass, the gathers and reductions that serial_of counts, whatever they overlap with;
-// with once-a-step sharding, what is reduced and gathered then.
+// What the bus carries during a pass are the gathers and reductions that serial_of counts, whatever they overlap with;
+// where these are done once a step instead, they count towards the step's end.
 void CostEstimator::add_bus(ScheduleCosts& schedule_costs, const ChunkKey& key, std::size_t position) {
   if (job().plan.bucket_bytes > 0 || merged_lanes_) return;
   const int stage =

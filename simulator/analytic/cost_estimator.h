@@ -34,9 +34,9 @@ class CostEstimator {
   /// with endings of zero they bound the plan whatever its state is. The state does not depend on how layers are
   /// recomputed.
   ScheduleCosts passes(const program::Plan& plan);
-  /// The passes that none of the plan's goes below however it recomputes its layers (but for kFull where activations
-  /// are away, which program::check refuses): nothing is computed twice, and no more activations are copied than where
-  /// the fewest are kept.
+  /// A lower bound of the passes however the plan recomputes its layers (except for kFull with offloaded activations,
+  /// which program::check refuses): nothing is computed twice, and no more activations are copied than where the fewest
+  /// are saved.
   ScheduleCosts least_passes(const program::Plan& plan);
   ScheduleCosts state(const program::Plan& plan);
   /// Memory of every stage: what lowering the plan counts.
@@ -75,7 +75,7 @@ class CostEstimator {
   };
   /// By stage. Precondition: `plan` has no virtual stages.
   std::vector<StagePass> stage_passes(const program::Plan& plan);
-  /// The same with the least that a layer may take: of which kinds its layers are is open until layers have their
+  /// The same with the least that a layer may take: the kinds of its layers are open until layers are assigned to
   /// stages.
   std::vector<StagePass> least_stage_passes(const program::Plan& plan);
   /// The least that a layer without embedding and head takes of any stage for a micro-batch, both passes (ps).

@@ -32,7 +32,7 @@ bool is_dense_layer(const Job& job, const ChunkKey& kind) {
   return kind.layers == 1 && !modules && !(job.model.experts && job.model.layer_kind(kind.phase).mixture);
 }
 
-// Layers of multi-token prediction are among what the end of the model takes, and hang on all that layers do.
+// Layers of multi-token prediction are part of the model's end, and depend on everything that layers depend on.
 bool has_plain_ends(const Job& job, const ChunkKey& kind) {
   return (kind.embedding || kind.head) && !(kind.head && job.model.mtp);
 }

@@ -27,7 +27,7 @@ using program::Program;
 
 std::int64_t to_ps(base::Seconds time) { return std::llround(time.value() * kPsPerSecond); }
 
-// Everything the cost of an op depends on besides the device: layers repeat, so most ops were costed before.
+// Everything the cost of an op depends on other than the device: layers repeat, so most ops were costed before.
 auto shape_key(const Op& op, int peer_stage) {
   return std::tuple(peer_stage, op.kind, op.pass, op.dtype, op.group, op.weight_transposed, op.token_sharded, op.flash,
                     op.heads, op.kv_heads, op.head_dim, op.sequence, op.window, op.chunked, op.experts, op.parts, op.m,

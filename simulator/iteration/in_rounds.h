@@ -1,4 +1,4 @@
-// Jobs of many micro-batches, of which a few are simulated.
+// Jobs of many micro-batches, a few of which are simulated.
 #pragma once
 
 #include <optional>
@@ -17,7 +17,7 @@ std::optional<SteadyState> rounds_to_simulate(const program::Job& job, const har
 std::optional<std::int64_t> list_schedule_makespan_in_rounds(const program::Job& job, const hardware::Cluster& cluster);
 
 /// What simulate() gives of the job lowered and ordered. A few of its micro-batches are ordered and simulated; where
-/// all that is under way at one moment, of every lane of every rank that is told apart, came again a period later, to
+/// all that is under way at one moment, of every lane of every distinct rank, came again a period later, to
 /// the picosecond and in the order of readiness as in that of issue, the periods that are left out are counted. Nothing
 /// where rounds_to_simulate() is nothing, where they do not repeat themselves, and where every rank or a timeline is
 /// asked for: then all have to be simulated. Errors: as simulate(); kInterrupted.

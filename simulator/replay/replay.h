@@ -32,11 +32,11 @@ struct Replay {
   std::int64_t rendezvous = 0, flows = 0;  ///< rendezvous of ranks, and those that were simulated over shared links
 };
 
-/// Who is told of the spans of a rank, rank after rank in ascending order, so that not all have to be kept.
+/// Receives the spans of a rank, rank after rank in ascending order, so that not all have to be kept.
 using Listener = std::function<void(const RankSpans&)>;
 
 /// Simulates one step of the compiled. Errors: kRuntime when it cannot proceed; the message names the ranks, their
-/// instructions and the partners that are missing; kInterrupted where `stop` asked to give it up. Same input, same
+/// instructions and the partners that are missing; kInterrupted where `stop` was requested. Same input, same
 /// result.
 base::Result<Replay> replay(const CostedProgram& costed, const ReplayProgram& compiled, const Variation& variation,
                             Keep keep, const std::stop_token& stop = {});

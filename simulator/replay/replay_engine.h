@@ -45,8 +45,8 @@ std::int64_t varied(const Step& step, const Variation& variation, const Draws& d
 /// the runs before it are: no queue of events is needed. Communication over links that could be overbooked is simulated
 /// in order of time (its end first, then its start; ties by the order in which the rendezvous came about) at max-min
 /// fair rates; where none is overbooked it takes exactly its nominal time. `record`: the actors whose runs are
-/// returned. Same input, same result. O(instructions) without shared links; O(actors) memory besides what is recorded.
-/// Given up soon after `stop` asks for it.
+/// returned. Same input, same result. O(instructions) without shared links; O(actors) memory in addition to what is
+/// recorded. Stops soon after `stop` is requested.
 ReplayOutcome run_replay(std::span<const InstructionStreams> streams_by_role, const ReplayTopology& topology,
                          const Variation& variation, const std::vector<bool>& record, const std::stop_token& stop = {});
 

@@ -41,7 +41,7 @@ enum class FlowKind : std::uint8_t {
   kWork  ///< one actor's own, where actors take turns on cores
 };
 
-/// What a flow takes of which links, and how fast it may be even when alone with its siblings, B/s.
+/// What a flow takes of each link, and how fast it may be even when alone with its siblings, B/s.
 struct Route {
   std::vector<sharing::Use> uses;
   double limit = std::numeric_limits<double>::infinity();
@@ -62,7 +62,7 @@ struct ReplayTopology {
   std::vector<SiteConnection> between;  ///< sites that links join
   std::vector<double> transfer_limit;   ///< by actor, B/s out of the node, with its siblings
   std::int32_t cores = -1;              ///< the link that stands for the cores actors take turns on; -1: a device each
-  std::int64_t wake_up_ps = 0;          ///< with `cores`: what a rendezvous costs each of its members besides
+  std::int64_t wake_up_ps = 0;          ///< with `cores`: what a rendezvous costs each of its members in addition
 
   /// Where actors stand for classes of ranks, links stand for classes of links, and a flow takes of them what those
   /// that it stands for take together. By kind, then communicator and 0, sender and receiver, or actor and

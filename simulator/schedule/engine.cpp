@@ -39,7 +39,7 @@ struct LaneState {
 
 class ListScheduler {
  public:
-  /// `spans`: keep them; without, tasks of which nothing waits for a part are simulated whole.
+  /// `spans`: keep them; without, tasks where nothing waits for a part are simulated whole.
   ListScheduler(const CostedProgram& costed, Granularity granularity, bool spans)
       : program_(*costed.program), keeps_spans_(spans) {
     const bool merge = !costed.asynchronous_lanes;

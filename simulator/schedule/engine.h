@@ -38,8 +38,8 @@ struct ListSchedule {
 /// Simulates one step of the program. Lanes with a host order are in-order streams; without one the compute lane
 /// follows the schedule and communication starts as soon as all its members are ready, first ready first, then by id;
 /// of what becomes ready at one time nothing starts before all of it is known. Errors: kRuntime when it cannot proceed;
-/// the message names stages, tasks and the missing partner; kInterrupted where `stop` asked to give it up, at which it
-/// looks every kEndsBetweenLooks steps.
+/// the message names stages, tasks and the missing partner; kInterrupted where `stop` was requested, which it checks
+/// every kEndsBetweenLooks steps.
 base::Result<ListSchedule> list_schedule(const CostedProgram& costed, Granularity granularity,
                                          const std::stop_token& stop = {});
 

@@ -47,7 +47,7 @@ struct TaskGraph {
 };
 
 /// What the tasks of a role are made of. `bodies`: steps of every body of the program that the role runs. `whole`: by
-/// body, what stands for a task of which nothing waits for a part; empty: nothing does. Both are referred to.
+/// body, what replaces a task where nothing waits for a part of it; empty: nothing does. Both are referred to.
 struct RoleBodies {
   std::vector<StepBody> bodies;
   std::vector<std::optional<StepBody>> whole;

@@ -90,7 +90,7 @@ bool is_source(const fs::path& file) {
 
 std::string first_step(const fs::path& relative) { return relative.empty() ? "" : relative.begin()->string(); }
 
-/// The folder whose rules a file obeys besides those of `tests`: for `tests/gui/x.cpp` it is `gui`.
+/// The folder whose rules a file follows in addition to those of `tests`: for `tests/gui/x.cpp` it is `gui`.
 std::string home_of(const fs::path& relative) {
   auto step = relative.begin();
   if (*step == kTests && std::next(step) != relative.end()) ++step;

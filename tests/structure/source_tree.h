@@ -22,7 +22,7 @@ std::vector<std::string> forbidden_includes(const std::filesystem::path& root);
 std::vector<std::string> files_longer_than(const std::filesystem::path& root, std::size_t limit);
 
 /// One sentence per line that names a pipeline schedule (`Schedule::k…`) outside of program/schedules/, the tests, and
-/// the few files of which it is a property: all else asks the traits of a schedule. Sorted by file.
+/// the few files that own such a property: all else asks the traits of a schedule. Sorted by file.
 std::vector<std::string> schedules_named(const std::filesystem::path& root);
 
 /// Lines of Markdown wider than `limit` characters, but tables and code: "docs/reference/desktop.md:7: 120 columns".

@@ -1,4 +1,4 @@
-// What spans are drawn as: kinds of work with colours that people with any colour vision tell apart.
+// What spans are drawn as: kinds of work in colours that people with any colour vision can distinguish.
 #pragma once
 
 #include <array>

@@ -20,7 +20,7 @@ struct CriticalPath {
 /// meets (a transfer's other end, the members of a collective that joins devices) begins with it, so what ended last on
 /// any of their devices counts. In a simulation every span begins at the end of what it waited for, so the path has no
 /// gap; where two predecessors end at the same moment, the first of them stands for both. Errors: Failure(kInterrupted)
-/// where `stop` asked to give it up.
+/// where `stop` was requested.
 CriticalPath critical_path(const SpanStore& store, const std::stop_token& stop = {});
 
 }  // namespace trivium::gui

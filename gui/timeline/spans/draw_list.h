@@ -67,7 +67,7 @@ struct DrawList {
   std::vector<Frame> frames;
   std::vector<Mark> marks;
   std::vector<Arrow> arrows;
-  bool arrows_hidden = false;  ///< there are more than can be told apart
+  bool arrows_hidden = false;  ///< there are too many to distinguish
   void clear();
 };
 

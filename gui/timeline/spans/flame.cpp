@@ -60,7 +60,7 @@ class FlameBuilder {
     deeper(has_op_[detail], Level::kOp, op_[detail]);
   }
 
-  /// The node itself where no more may be made.
+  /// The node itself once the limit of nodes is reached.
   std::uint32_t enter(std::uint32_t parent, Level level, std::uint32_t key, std::uint32_t span) {
     const Key whole{static_cast<std::uint64_t>(parent) << 32 | key, level};
     const auto known = known_.find(whole);

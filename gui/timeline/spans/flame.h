@@ -45,7 +45,7 @@ class Flame {
 
 constexpr std::size_t kMostFlameNodes = 500'000;
 
-/// Times of all lanes are added up, waiting apart. Errors: Failure(kInterrupted) where `stop` asked to give it up.
+/// Times of all lanes are added up, waiting apart. Errors: Failure(kInterrupted) where `stop` was requested.
 Flame flame_of(const SpanStore& store, const Stretch& stretch, const std::stop_token& stop = {});
 
 }  // namespace trivium::gui

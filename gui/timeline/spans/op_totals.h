@@ -62,7 +62,7 @@ class OpNames {
   std::vector<std::uint32_t> title_, detail_;  // of the store's, by what is left without numbers
 };
 
-/// The longest first. Errors: Failure(kInterrupted) where `stop` asked to give it up.
+/// The longest first. Errors: Failure(kInterrupted) where `stop` was requested.
 std::vector<OpTotal> op_totals(const SpanStore& store, const Stretch& stretch, const WorkOf& work,
                                const std::stop_token& stop = {});
 

@@ -15,7 +15,7 @@ namespace trivium::gui {
 /// Cluster > node > rank > lane. Steps stand one after the other. Time spent waiting for a partner is a span of its own
 /// before the work; transfers are flows from send to receive. `cluster` (null: all ranks on one node) says which node
 /// holds a rank. Events that name no task or op of the program are named by their numbers. Errors:
-/// Failure(kInterrupted) where `stop` asked to give it up.
+/// Failure(kInterrupted) where `stop` was requested.
 std::shared_ptr<const SpanStore> spans_of(const program::Program& program, const program::Timeline& timeline,
                                           const hardware::Cluster* cluster, const std::stop_token& stop = {});
 

@@ -31,7 +31,7 @@ struct RunComparison {
   std::int64_t predicted_ps = 0, measured_ps = 0;  ///< length of the step, from its first event to its last
   double step_s = 0;  ///< of the step as the run recorded it; where it did not, as long as its events
   double run_s = 0;   ///< median of the run's steps, which its validation takes; 0: no step is recorded
-  int run_steps = 0;  ///< of which it is the median
+  int run_steps = 0;  ///< whose median it is
 };
 
 /// Sums of matched ops with one thing in common.

@@ -51,7 +51,7 @@ class StoreBuilder {
   std::uint32_t detail(std::string_view text) { return details_.number(text); }
   std::uint8_t category(Category category);
   std::uint8_t category(std::string_view name);           ///< of another program's trace
-  std::uint8_t category(std::string_view name, int hue);  ///< names are told apart, hues may repeat
+  std::uint8_t category(std::string_view name, int hue);  ///< names are distinct, hues may repeat
 
   void reserve(std::size_t spans) { spans_.reserve(spans); }
   std::uint32_t add(const NewSpan& span) {
@@ -66,7 +66,7 @@ class StoreBuilder {
   }
   void add_step(std::int64_t start_ps) { steps_.push_back(start_ps); }
 
-  /// Leaves the builder empty. Errors: Failure(kInterrupted) where `stop` asked to give it up.
+  /// Leaves the builder empty. Errors: Failure(kInterrupted) where `stop` was requested.
   std::shared_ptr<const SpanStore> build(const std::stop_token& stop = {});
 
  private:

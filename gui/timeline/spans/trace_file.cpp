@@ -27,7 +27,7 @@ constexpr std::uint64_t kLargestFile = (std::uint64_t{1} << 32) - 64;
 constexpr std::string_view kLayer = " layer ";
 constexpr std::string_view kSqlite = "SQLite format 3";
 
-/// What profilers call by two names, and two colours would tell apart.
+/// What profilers call by two names that would get two colours.
 std::string_view kind_words(std::string_view kind) {
   if (kind == "user_annotation" || kind == "gpu_user_annotation") return "annotation";
   return kind == "cuda_runtime" || kind == "cuda_driver" ? "CUDA call" : kind;
@@ -149,7 +149,7 @@ class Reader {
     }
   }
 
-  /// Processes, threads and flows are told apart by number or by name.
+  /// Processes, threads and flows are identified by number or by name.
   std::int64_t identity(json::value value) {
     if (value.type() == json::json_type::string) {
       const std::string_view text = value.get_string();

@@ -25,7 +25,7 @@ bool is_packed_trace(std::string_view begin);
 /// ("B", "E") events become spans, flow events ("s", "f") arrows between the spans around them; processes become
 /// devices, threads lanes. Also packed by gzip; and the kernels of an SQLite export of Nsight Systems. A million events
 /// take under a second. Errors: Failure(kInput) as `FILE#/traceEvents/N: …`, for files that are missing, truncated, not
-/// JSON, larger than 4 GiB or no trace; Failure(kInterrupted) where `stop` asked to give it up.
+/// JSON, larger than 4 GiB or no trace; Failure(kInterrupted) where `stop` was requested.
 Trace read_trace(const std::filesystem::path& path, const std::stop_token& stop = {});
 
 /// The same from text, as if it stood in a file of that name.

@@ -68,7 +68,7 @@ static void expert_matmul_wgrad(const KernelArguments& a) {
   });
 }
 
-/// With k = 1 tensor ranks have sums of which the bias is to be in one.
+/// With k = 1 tensor ranks have partial sums, and only one of them adds the bias.
 [[maybe_unused]] static bool has_bias(const KernelArguments& a) {
   return !program::bias_on_one_tensor_rank(*a.op) || a.tensor_rank == 0;
 }

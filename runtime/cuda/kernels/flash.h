@@ -2,7 +2,7 @@
 // arXiv 2307.08691, algorithms 1 and 2), with grouped key heads. Products run on tensor cores; probabilities never
 // leave the registers: the accumulator of one product has the layout that the next one reads its first operand in. A
 // block is four warps; a warp owns 16 or 32 rows of its block's tile, held in registers for all products with the tiles
-// that pass by, of which the next is on its way while one is worked on. The backward is two kernels, one over tiles of
+// that pass by, loading the next while one is worked on. The backward is two kernels, one over tiles of
 // keys and one over tiles of queries, so that nothing is added atomically and results are the same every time.
 #pragma once
 

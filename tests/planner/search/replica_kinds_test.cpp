@@ -234,8 +234,8 @@ TEST(ReplicaKindSearch, SeveralAnswersAreTheFirstOfMore) {
   }
 }
 
-// Nodes of which one kind is a little slower: sizes by kind come between plans that both mixed nodes and nodes that are
-// all taken for slow ones have, and which count once.
+// One kind of node is a little slower: sizes by kind lie between plans that both mixed nodes and nodes all taken for
+// slow ones have, and which count once.
 TEST(ReplicaKindSearch, PlansOfTwoWaysCountOnce) {
   SearchRequest request = two_kinds();
   request.job.model = models::load_model("gpt2-124m");

@@ -1,4 +1,4 @@
-// A file system of which one call fails.
+// A file system where one call fails.
 #pragma once
 
 #include <string>

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # compile_for_volta.sh SOURCES PART TOOLKIT: every kernel of runtime/cuda/PART_operations.cu as machine code for the V100
-# (sm_70), which CUDA 13 knows no more: clang reads the source, CUDA 12's ptxas makes the code. 77: not installed.
+# (sm_70), which CUDA 13 no longer supports: clang reads the source, CUDA 12's ptxas makes the code. 77: not installed.
 set -euo pipefail
 sources=$1 part=$2 toolkit=$3
 skip() { echo "[  SKIPPED ] $*; ./dev cuda12 installs it"; exit 77; }

@@ -55,7 +55,7 @@ CUpti_ActivityExternalCorrelation tag(std::uint32_t call, std::uint64_t number) 
   return record;
 }
 
-// The newest layouts, of which the reader knows the beginning alone; a call's own record, which has the number of its
+// The newest layouts, of which the reader knows only the beginning; a call's own record, which has the number of its
 // kernel, is passed over.
 TEST(CuptiRecords, AreReadOfEveryKindThatIsWork) {
   Buffer buffer;

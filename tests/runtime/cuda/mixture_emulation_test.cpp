@@ -7,7 +7,7 @@ namespace {
 using program::DType;
 using program::OpKind;
 
-// Two samples of 12 tokens, five experts of which a token asks `top_k`; an expert accepts 4 of a sample, so some are
+// Two samples of 12 tokens, five experts, `top_k` for each token; an expert accepts 4 of a sample, so some are
 // turned away. The larger has two samples of 80, 40 experts and room for 8: more than a warp in each direction. With
 // `context` 2 the rank is the second of a ring and has half of the tokens, and of an expert's rows for a sample 2, so
 // that some tokens' rows lie with the other rank; with `tensor` 2 it is the first of two that share rows.

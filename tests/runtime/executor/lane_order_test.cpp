@@ -64,7 +64,7 @@ TEST(LaneOrder, AForwardWaitsForItsReceive) {
   EXPECT_EQ(forwards, 8);
 }
 
-// Every mark that a segment or an op waits for is left by an op that says so, and marks are told apart.
+// Every mark that a segment or an op waits for is left by an op that says so, and marks are distinct.
 TEST(LaneOrder, WhatIsAwaitedIsMarked) {
   program::Plan plan;
   plan.tensor = 2;

@@ -1,4 +1,4 @@
-// Bytes on wires by hand, and that what is told of wires adds up.
+// Bytes on the network by hand, and that the figures of the networks add up.
 #include "simulator/studies/link_use.h"
 
 #include <gtest/gtest.h>

@@ -78,7 +78,7 @@ class Holder {
     return names;
   }
 
-  // As Space::has_whole_twin.
+  // As Space::is_dominated_by_whole_experts.
   bool prefers_whole_experts() const {
     return request_.job.model.experts->dropless && !request_.fixed.contains("expert");
   }

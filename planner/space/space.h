@@ -123,7 +123,7 @@ class Space {
   std::vector<int> contexts(int ranks) const;
   std::vector<int> pipelines(int ranks, int tensor) const;
   std::vector<std::pair<int, int>> expert_splits(const program::Plan& split) const;
-  bool has_whole_twin(const program::Plan& split) const;
+  bool is_dominated_by_whole_experts(const program::Plan& split) const;
   std::vector<int> micro_batches(const program::Plan& split) const;
   std::vector<std::string> placements(const program::Plan& split) const;
   bool seats_decide() const;

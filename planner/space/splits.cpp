@@ -92,9 +92,9 @@ std::vector<std::pair<int, int>> Space::expert_splits(const Plan& plan) const {
   return splits;
 }
 
-// Whether as many ranks can hold each expert whole as share the parts of it here. Without capacity that is never slower
-// and takes no more memory: rows travel once instead of twice, and products are as large or larger.
-bool Space::has_whole_twin(const Plan& plan) const {
+// Whether the ranks that share the parts of an expert here could each hold whole experts instead. Without capacity that
+// is never slower and takes no more memory: rows travel once instead of twice, and products are as large or larger.
+bool Space::is_dominated_by_whole_experts(const Plan& plan) const {
   const auto& experts = request_.job.model.experts;
   if (!experts || !experts->dropless || plan.tensor == 1 || program::folds_experts(plan)) return false;
   if (fixed("expert") || fixed("expert_tensor")) return false;
@@ -115,7 +115,7 @@ void Space::add_splits(Plan plan) {
         plan.expert = expert;
         plan.expert_tensor = expert_tensor;
         plan.micro_batch = micro_batch;
-        if (allows(Level::kSplit, plan) && !has_whole_twin(plan)) splits_.push_back(plan);
+        if (allows(Level::kSplit, plan) && !is_dominated_by_whole_experts(plan)) splits_.push_back(plan);
       }
     }
   }

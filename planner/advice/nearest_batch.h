@@ -21,8 +21,8 @@ struct NearestBatch {
 std::vector<std::int64_t> batches_near(std::int64_t batch, int devices);
 
 /// Of batches_near() the first with which a plan on all devices makes 1 % more samples a second than the best of
-/// `result`, the answer to the request, and the same placement, attention and activations. Searched for, with
-/// what is slower bounded away. Nothing on heterogeneous nodes, or where the request says how many devices are used.
+/// `result`, the answer to the request, and the same placement, attention and activations. Found by a search, with
+/// slower plans cut off by bounds. Nothing on heterogeneous nodes, or where the request says how many devices are used.
 std::optional<NearestBatch> nearest_batch(const SearchRequest& request, const SearchResult& result,
                                           const Effort& effort);
 

@@ -140,7 +140,7 @@ bool Tree::state_may_fit(const Plan& laid, const std::vector<ShardingChoice>& st
 // What a state keeps depends on neither the micro-batch nor the placement, nor on what is recomputed.
 std::shared_ptr<StateBytes> Tree::state_bytes(const Plan& plan, const std::vector<ShardingChoice>& states) {
   Plan plain = with(plan, ShardingChoice{});
-  plain.recompute = program::Recompute::kNone;  // which goes with activations that are away
+  plain.recompute = program::Recompute::kNone;  // which goes with offloaded activations
   plain.stage_recompute.clear();
   const bool accumulates = micro_batches(plain) > 1, splits = program::traits_of(plain.schedule).splits_backward;
   std::vector<int> key{plain.tensor,

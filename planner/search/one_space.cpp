@@ -31,8 +31,8 @@ using base::kSecondsPerPs;
 using program::Infeasible;
 using program::Plan;
 
-/// Plans simulated, plans list-scheduled by segments and nodes opened between two looks at the k-th best. Independent
-/// of the thread count, so that what is bounded away is too.
+/// Plans simulated, plans list-scheduled by segments and nodes expanded between two looks at the k-th best. Independent
+/// of the thread count, so that what bounds cut off is too.
 constexpr std::size_t kSimulated = 2;
 constexpr std::size_t kListScheduled = 8;
 constexpr std::size_t kOpened = 256;

@@ -41,7 +41,7 @@ class GradientTasks {
   const Program& program_;
   Role& role_;
   std::map<std::pair<int, std::size_t>, Slot> slots_;  // by chunk and slot
-  std::map<std::pair<int, std::size_t>, int> stored_;  // by chunk and bucket: the last copy away
+  std::map<std::pair<int, std::size_t>, int> stored_;  // by chunk and bucket: the last store
 };
 
 }  // namespace trivium::program

@@ -16,7 +16,7 @@ std::int64_t state_bytes(const ChunkTemplate& kind, std::size_t bucket) {
   return end - kind.buckets[bucket].optimizer_offset;
 }
 
-// Two slots on the device for what is kept away of buckets, which use them in turn; `kept`: elements of a bucket.
+// Two slots on the device for what is offloaded of buckets, which use them in turn; `kept`: elements of a bucket.
 template <class Kept>
 void place_slots(BodyBuilder& builder, const char* what, DType type, const Kept& kept, int Bucket::*staged) {
   std::vector<Bucket>& buckets = builder.kind().buckets;

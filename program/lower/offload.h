@@ -39,22 +39,22 @@ class LayerSlots {
   std::size_t next_ = 0;
 };
 
-/// Moves the optimizer state of the builder's kind away: its bytes, and for every bucket the buffer in one of two slots
+/// Offloads the optimizer state of the builder's kind: its bytes, and for every bucket the buffer in one of two slots
 /// in which AdamW uses it. Does nothing where the plan keeps it on the device.
 void place_away_state(BodyBuilder& builder, const Plan& plan);
 
-/// Moves the gradients that the builder's kind keeps, whole buckets or shards, away: their bytes, and for every bucket
-/// the buffer in one of two slots in which they are added to and used. Does nothing where the plan keeps them on the
+/// Offloads the gradients that the builder's kind keeps, whole buckets or shards: their bytes, and for every bucket the
+/// buffer in one of two slots in which they are accumulated and used. Does nothing where the plan keeps them on the
 /// device. Precondition: place_shards.
 void place_away_gradients(BodyBuilder& builder, const Plan& plan, DType gradient);
 
-/// Moves the parameters away: their bytes, and for every bucket the buffer in one of two slots to which the shard that
-/// a rank keeps comes, to be gathered from there and for AdamW. A rank that keeps whole buckets fetches them to where
-/// passes read them. Precondition: place_shards.
+/// Offloads the parameters: their bytes, and for every bucket the buffer in one of two slots to which a rank's shard is
+/// fetched, to be gathered from there and for AdamW. A rank that keeps whole buckets fetches them to where passes read
+/// them. Precondition: place_shards.
 void place_away_parameters(BodyBuilder& builder, const Plan& plan, DType type);
 
-/// Appends the bodies that copy states and gradients of buckets and activations of layers, one op each, and enters them
-/// in the kind.
+/// Appends the bodies that copy states and gradients of buckets and activations of layers, one op each, and registers
+/// them in the kind.
 void add_copies(BodyBuilder& builder, const Plan& plan, const LayerSlots& slots, std::vector<Body>& bodies);
 
 }  // namespace trivium::program

@@ -29,7 +29,7 @@ class OffloadTasks {
   struct Slot {
     int task = -1;  // last pass that used it, and up to which of its segments
     std::int16_t segment = 0;
-    int store = -1;                     // copies that use away, where it was a forward's
+    int store = -1;                     // the store of that use, where it was a forward's
     std::pair<int, int> holds{-1, -1};  // micro-batch, layer
   };
 

@@ -302,7 +302,7 @@ int OptimizerBodies::optimizer() {
   return append();
 }
 
-// What is kept away of a bucket's parameters, between there and `here` on the device.
+// Copies what is offloaded of a bucket's parameters, between there and `here` on the device.
 void OptimizerBodies::copy_parameters(int index, OpKind kind, int here, Pass pass) {
   const Bucket bucket = b_.kind().buckets[static_cast<std::size_t>(index)];
   const DType type = job_.plan.precision;

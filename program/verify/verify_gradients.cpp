@@ -161,7 +161,7 @@ class GradientChecker {
   std::map<std::pair<int, int>, std::vector<int>> by_body_;  // stores and reductions by chunk and body
   std::set<int> reduced_;                                    // reductions that were visited
   std::map<std::pair<int, std::size_t>, Slot> slots_;        // by chunk and slot
-  std::map<std::pair<int, std::size_t>, int> stored_;        // by chunk and bucket: the last copy away
+  std::map<std::pair<int, std::size_t>, int> stored_;        // by chunk and bucket: the last store
 };
 
 }  // namespace

@@ -233,7 +233,7 @@ class Walker {
     ++backwards_done_[position];
     std::int64_t end = start + chunk.backward;
     if (chunk.store > 0) {
-      // What comes back was away before: the lane has done both for all backwards so far.
+      // What is fetched was stored before: the lane has done both for all backwards so far.
       const bool is_there = last_forward_[position] == micro_batch;
       copied_[s] += (is_there ? chunk.fetch_inner : chunk.fetch) * 2;
       if (copied_[s] > end) waited_[s] = 1;

@@ -14,7 +14,7 @@ struct ScheduleCosts {
     std::int64_t forward = 0, backward = 0;            ///< of one micro-batch; a split backward's first half
     std::int64_t send_forward = 0, send_backward = 0;  ///< until the chunk after, or before, has it whole
     std::int64_t weights = 0;                          ///< second half of a split backward
-    std::int64_t store = 0;                            ///< copy lane: activations of a micro-batch, away
+    std::int64_t store = 0;                            ///< copy lane: activations of a micro-batch, off the device
     std::int64_t fetch = 0;                            ///< and back, where none of it is still there
     std::int64_t fetch_inner = 0;                      ///< and back, where the two layers last used are
     std::int64_t copy_layer = 0;     ///< one layer's copy, one way; 0: nothing is claimed of copies between layers

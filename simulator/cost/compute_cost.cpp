@@ -116,7 +116,7 @@ bool holds_kernels(const program::Op& op) {
          (op.lane == program::Lane::kTensor && op.pass != program::Pass::kBackward);
 }
 
-/// An optimizer whose state is kept away and that the stack runs where the state is.
+/// An optimizer whose state is offloaded and that the stack runs where the state is.
 bool runs_on_host(const program::Op& op, const program::StackTraits& stack) {
   return op.kind == OpKind::kAdamW && op.in[1] != program::kNoBuffer && stack.host_adam > 0;
 }

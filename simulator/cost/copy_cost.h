@@ -16,8 +16,8 @@ namespace trivium::simulator {
 base::Seconds copy_cost(base::Bytes bytes, bool disk, int sharing, const hardware::Node& node);
 
 /// Share of a copy's bytes that the stack moves. Where it runs an offloaded optimizer on the host (StackTraits), the
-/// Program's copies of state stand for those of fp32 gradients to the host and of parameters back, which do not come
-/// where parameters are kept away, and are stepped where they lie; else 1.
+/// Program's copies of state stand for those of fp32 gradients to the host and of parameters back, which do not take
+/// place where parameters are offloaded, and are stepped where they are; else 1.
 double copied_share(const program::Op& op, const program::Settings& settings, const program::StackTraits& stack);
 
 }  // namespace trivium::simulator

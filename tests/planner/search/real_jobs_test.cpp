@@ -35,7 +35,7 @@ TEST(RealJobs, NoPlanIsFasterThanABoundAboveIt) {
   }
 }
 
-// With activations away the plan that recomputes more copies less: its shape's bound must leave room for it.
+// With offloaded activations the plan that recomputes more copies less: its shape's bound must leave room for it.
 TEST(RealJobs, ATrillionParametersOnOneStageAreNotBoundedAway) {
   SearchRequest request;
   request.job.model = models::load_model("megatron-1008.0b");

@@ -77,7 +77,7 @@ TEST(Offload, ActivationsLeaveTheDeviceButForTwoLayers) {
   EXPECT_THAT(verify(away), IsEmpty());
 }
 
-/// The same with gradients away.
+/// The same with offloaded gradients.
 Job gradients_away(Storage storage = Storage::kHost) {
   Job job = offloaded(Storage::kNone, Storage::kNone);
   job.plan.offload.gradients = storage;
@@ -200,7 +200,7 @@ TEST(Offload, RefusesWhatCannotBeOffloaded) {
 }
 
 // Four layers, every second a mixture: 0 and 2 are dense and in one slot, 1 and 3 in the other. Every third: mixture 2
-// needs another room in the slot of dense 0. Each layer has away what it keeps itself.
+// needs another room in the slot of dense 0. Each layer offloads what it saves itself.
 TEST(Offload, KeepsLayersWithAndWithoutExpertsApart) {
   for (const auto& [every, rooms] : {std::pair{2, 2u}, {3, 3u}}) {
     Job job = offloaded(Storage::kNone, Storage::kHost);
@@ -308,7 +308,7 @@ TEST(OffloadMutation, AStateThatIsNotGivenBack) {
   EXPECT_THAT(verify(program), Contains(HasSubstr("does not give back the state of bucket 0")));
 }
 
-/// Two replicas of a stage with embedding, four layers and head; parameters away.
+/// Two replicas of a stage with embedding, four layers and head; parameters offloaded.
 Job parameters_away(int data) {
   Job job = tiny_job();
   job.training.global_batch = 4;

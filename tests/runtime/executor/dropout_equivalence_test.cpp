@@ -1,4 +1,4 @@
-// Dropout takes the same elements away under every plan: splits equal their unsplit run, and no bit changes where
+// Dropout drops the same elements under every plan: splits equal their unsplit run, and no bit changes where
 // without dropout none did.
 #include <gtest/gtest.h>
 

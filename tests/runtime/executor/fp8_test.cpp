@@ -186,7 +186,7 @@ Plan drawn(std::mt19937_64& random) {
 
 // Where one scale serves a tensor, each rank scales its own share, as Transformer Engine does: a number at the bottom
 // of the range, cast otherwise by 1e-6 of the largest, may move another one over the middle between two of 8 bits,
-// whose gradient is then percents away. Of 60 seeds of one such plan (context 2, dropped tokens) one did; blocks have
+// whose gradient is then off by percents. Of 60 seeds of one such plan (context 2, dropped tokens) one did; blocks have
 // none.
 TEST_P(Fp8Training, RandomPlansComputeWhatOneRankComputes) {
   std::mt19937_64 random(7);

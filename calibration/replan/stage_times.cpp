@@ -13,7 +13,7 @@ namespace {
 
 using program::TaskKind;
 
-constexpr int kEmbedding = -1;  // used where layers have their numbers
+constexpr int kEmbedding = -1;  // in place of a layer's number
 constexpr int kHead = -2;
 
 bool is_pass(TaskKind kind) {

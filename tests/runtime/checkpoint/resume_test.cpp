@@ -85,7 +85,7 @@ TEST(Resume, CarriesTheLossScaleAndWhatIsNotSent) {
 
 // When the batch grows the state moves into another Program, in memory. A run that ends there and goes on from its
 // checkpoint begins with that Program, so nothing moves: losses and state are the same bit by bit. Master copies,
-// moments and the loss scale in 16 bits; what is not sent as well; shards of parameters, also in parts.
+// moments and the loss scale in 16 bits; also what compression has not sent; shards of parameters, also in parts.
 TEST(Resume, AtTheStepInWhichTheBatchGrowsEqualsMovingThere) {
   std::vector<program::Job> jobs(4, small_job(plan_of(1, 2, 2, 1)));
   jobs[0].plan.precision = program::DType::kFp16;

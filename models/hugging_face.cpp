@@ -51,7 +51,7 @@ Model read_gpt_neox(const Config& config) {
   read_rotary(config, model, given(config, "rope_theta") ? "rope_theta" : "rotary_emb_base",
               given(config, "partial_rotary_factor") ? "partial_rotary_factor" : "rotary_pct", 0.25);
   if (const auto bias = given(config, "attention_bias"); bias && !bias->boolean()) {
-    bias->fail("attention without biases beside an MLP with biases is not supported");
+    bias->fail("biases in the MLP but not in attention are not supported");
   }
   return model;
 }

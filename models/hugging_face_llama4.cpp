@@ -112,7 +112,7 @@ Model read_llama4(const Config& config) {
   model.plain_head_norms = flag_or(config, "use_qk_norm", true);
   // Theirs are applied after the rotation, which keeps lengths unless it has an amplitude.
   if (model.plain_head_norms && model.rotary.amplitude != 1) {
-    config.at("use_qk_norm").fail("is not supported beside rotary positions that lengthen heads (YaRN)");
+    config.at("use_qk_norm").fail("is not supported with rotary positions that lengthen heads (YaRN)");
   }
   read_chunks(config, model);
   read_temperature(config, model);

@@ -43,7 +43,7 @@ Model read_gpt_oss(const Config& config) {
   model.activation = Activation::kClampedSwiglu;
   model.tied_embeddings = flag_or(config, "tie_word_embeddings", false);
   if (!flag_or(config, "attention_bias", true)) {
-    config.at("attention_bias").fail("attention without biases beside experts with biases is not supported");
+    config.at("attention_bias").fail("biases in experts but not in attention are not supported");
   }
   model.attention_sinks = true;
   model.window = Window{.keys = count_or(config, "sliding_window", kMostPositions, 128), .full_every = 2};

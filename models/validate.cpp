@@ -113,14 +113,14 @@ void complete_and_validate(Model& model, const base::JsonReader& reader) {
                             model.window->first_layer, model.layers));
   }
   if (model.branch_norms && (model.parallel_block || model.linear_bias)) {
-    reader.fail("branch_norms beside parallel_block or linear_bias is not supported");
+    reader.fail("branch_norms with parallel_block or linear_bias is not supported");
   }
   if (model.window && model.window->full_every == 1) {
     reader.fail("the window's full_every is 1: no layer would have it");
   }
   check_plain_layers(model, reader);
   if (model.mtp && model.positions == Positions::kLearned) {
-    reader.fail("mtp beside learned positions is not supported: the end of the model would need their table, too");
+    reader.fail("mtp with learned positions is not supported: the end of the model would need their table, too");
   }
   if (model.experts) check_experts(model, reader);
   if (const double parameters = roughly(model); parameters > kMostParameters) {

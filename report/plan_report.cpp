@@ -125,7 +125,7 @@ void changes(Page& page, const PlanReport& report) {
 
 void others(Page& page, const PlanReport& report) {
   if (report.others.empty()) return;
-  page.heading("Plans beside it");
+  page.heading("Other plans");
   std::vector<std::vector<std::string>> rows;
   for (const PlanLine& plan : report.others) {
     rows.push_back({plan.summary, base::seconds(plan.iteration_s), base::integer(plan.tokens_per_s),

@@ -136,7 +136,8 @@ class Remaining {
       if (op.seconds < (on_cores_ ? kSlowerOnCores : kSlower) * expected || before <= there) continue;
       const double taken = take(name, before - there);
       find(fmt::format("{} takes {}, {:.1f} times what the plan's device takes{} ({})", name, time_text(op.seconds),
-                       op.seconds / expected, on_cores_ ? " beside its other products" : "", shortened(op.longest)),
+                       op.seconds / expected, on_cores_ ? ", scaled to the pace of the other products" : "",
+                       shortened(op.longest)),
            taken, remedy_of(name, op, planned->second));
     }
   }

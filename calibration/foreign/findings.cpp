@@ -82,12 +82,12 @@ std::string overlap_remedy(const std::string& collective) {
            "overlap.parameter_gather";
   }
   if (collective == "all_reduce" || collective == "reduce_scatter") {
-    return "reduce beside the backward: smaller bucket_cap_mb (DDP), --overlap-grad-reduce (Megatron), overlap_comm "
-           "(DeepSpeed), overlap.gradient_reduction";
+    return "overlap reductions with the backward: smaller bucket_cap_mb (DDP), --overlap-grad-reduce (Megatron), "
+           "overlap_comm (DeepSpeed), overlap.gradient_reduction";
   }
   if (collective == "send" || collective == "recv")
-    return "send beside kernels: --overlap-p2p-communication, overlap.pipeline";
-  return "run it beside kernels, on a stream of its own";
+    return "overlap sends with kernels: --overlap-p2p-communication, overlap.pipeline";
+  return "overlap it with kernels, on a stream of its own";
 }
 
 void add_exposed(const RankTimes& rank, const RankPlan& plan, std::vector<Finding>& findings) {

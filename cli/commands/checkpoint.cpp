@@ -97,7 +97,7 @@ models::Model model_beside(const Conversion& c) {
   if (fs::exists(config, ignored)) return models::load_model(config.string());
   throw base::Failure(
       base::ErrorKind::kUsage,
-      fmt::format("{} says nothing of the model's shape; give --model NAME or put config.json beside it",
+      fmt::format("{} says nothing of the model's shape; give --model NAME or put config.json next to it",
                   base::one_line(c.from)));
 }
 

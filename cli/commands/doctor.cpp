@@ -107,7 +107,7 @@ Finding module(const std::string& name, const std::string& file) {
     const Library library(path.c_str());
     return {name, static_cast<bool>(library), library ? path : path + " does not load"};
   }
-  return {name, false, file + " is not beside the program or in its lib folder"};
+  return {name, false, file + " is neither next to the program nor in its lib folder"};
 }
 
 Finding profile() {

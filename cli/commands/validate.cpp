@@ -76,7 +76,7 @@ calibration::Validation validate_one(const ValidateOptions& options) {
 calibration::Validation validate_record(const ValidateOptions& options) {
   const nlohmann::json json = base::read_json_file(options.plan);
   if (json.is_object() && json.value("schema", nlohmann::json()) == "trivium.plan/1") {
-    throw base::Failure(base::ErrorKind::kUsage, options.plan + ": is a plan; give its run record behind it");
+    throw base::Failure(base::ErrorKind::kUsage, options.plan + ": is a plan; give its run record after it");
   }
   const program::RunRecord record = program::run_record_from_json(json, options.plan);
   const program::PlanFile plan{record.job, record.cluster};

@@ -151,7 +151,7 @@ std::string bash_completion(const CLI::App& app) {
   case "${{COMP_WORDS[1]}}" in
 {}  esac
   mapfile -t COMPREPLY < <(compgen -W "$words" -- "$word")
-  # Options come when they are asked for; else files, of which `complete -o default` takes care.
+  # Options are offered only for a word that begins with -; files are left to `complete -o default`.
   case "$word" in
     -*) ;;
     *) mapfile -t COMPREPLY < <(printf '%s\n' "${{COMPREPLY[@]}}" | grep -v '^-' | grep .) ;;

@@ -79,7 +79,7 @@ constexpr const char* kExitStatus =
 
 constexpr const char* kEnvironment =
     ".SH ENVIRONMENT\n"
-    ".TP\n.B TRIVIUM_DATA_DIR\nFolder of shipped data, in place of the one beside the program.\n"
+    ".TP\n.B TRIVIUM_DATA_DIR\nFolder of shipped data, in place of the one next to the program.\n"
     ".TP\n.B XDG_DATA_HOME\nThe user\\(aqs own profiles lie in its folder trivium.\n"
     ".TP\n.B TRIVIUM_NO_PROGRESS\nWhere it is set, nothing is said of progress.\n"
     ".TP\n.B NO_COLOR\nWhere it is set, nothing is coloured.\n";

@@ -82,7 +82,7 @@ std::vector<Manual> training() {
        {{"trivium run --model gpt-tiny --pipeline 2 --global-batch 8 --corpus text.txt --record run.json",
          "ten steps on two cores, with what was measured"},
         {"trivium run --model gpt-tiny --global-batch 8 --corpus text.txt --steps 20 --checkpoint kept",
-         "with a checkpoint behind the last step"}}},
+         "with a checkpoint after the last step"}}},
       {"replan",
        "Says from a run's measured stages how many layers each should have.",
        {},

@@ -95,8 +95,9 @@ void BreakdownPanel::show_breakdown(const QString& what, const SpanStore& store,
   add_shares(shown, breakdown.shares);
   add_line(shown, ground, tr("idle"), static_cast<double>(breakdown.idle_ps) / lanes, length, 0);
   if (!breakdown.beside.empty()) {
-    add_shares(add_group(tr("Beside them, on other lanes"), tr("Communication under way, hidden by compute or not")),
-               breakdown.beside);
+    add_shares(
+        add_group(tr("At the same time, on other lanes"), tr("Communication under way, hidden by compute or not")),
+        breakdown.beside);
   }
   if (path == nullptr || path->spans.empty()) return;
   auto* chain = add_group(tr("Critical path of the whole"), tr("The chain of spans that sets the length"));

@@ -111,7 +111,7 @@ CompareView::CompareView(QWidget* parent)
   update_summary();
 }
 
-QString CompareView::hint() { return tr("Run the plan, or load a run record, to set it beside the prediction."); }
+QString CompareView::hint() { return tr("Run the plan, or load a run record, to compare it with the prediction."); }
 
 void CompareView::set_comparison(std::optional<Comparison> comparison, const QString& why_none) {
   comparison_ = std::move(comparison);

@@ -25,7 +25,7 @@ constexpr const char* kKeys = R"(<table cellspacing="6">
 <tr><td>, and .</td><td>the mark before, the next</td></tr>
 <tr><td>drag</td><td>select a stretch of the rows dragged over, on the ruler of all; with Shift or the middle button pan</td></tr>
 <tr><td>right button</td><td>pin a row on top, show it alone, save the selection</td></tr>
-<tr><td>in the flame view: click, ↑ ↓ ← →</td><td>zoom in, up, down, to the bar beside</td></tr>
+<tr><td>in the flame view: click, ↑ ↓ ← →</td><td>zoom in, up, down, to the adjacent bar</td></tr>
 <tr><td>wheel, Ctrl+wheel, Shift+wheel</td><td>scroll, zoom at the pointer, pan</td></tr>
 <tr><td colspan="2"><b>Memory</b></td></tr>
 <tr><td>← →</td><td>the stage or rank before, after</td></tr>

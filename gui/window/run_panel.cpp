@@ -219,7 +219,7 @@ void RunPanel::show_whose() {
 
 void RunPanel::resume() {
   if (!keeps_checkpoints_) {
-    state_->setText("The program trivium beside this one keeps no checkpoints.");
+    state_->setText("The program trivium next to this one keeps no checkpoints.");
     return;
   }
   if (!QFileInfo(checkpoint_->text().trimmed()).isDir()) {
@@ -290,7 +290,7 @@ void RunPanel::calibrate(const QString& record, const QString& profile) {
 void RunPanel::launch(const QStringList& arguments) {
   const QString program = trivium_program();
   if (program.isEmpty()) {
-    state_->setText("The program trivium was not found beside this one, nor on the path.");
+    state_->setText("The program trivium is neither next to this one nor on the PATH.");
     return;
   }
   pending_.clear();

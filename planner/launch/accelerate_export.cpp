@@ -89,7 +89,7 @@ class AccelerateExport {
 
   void lose_megatron_fields() {
     if (plan_.zero_stage >= 2) {
-      lose("zero_stage", fmt::format("{}; beside pipeline or expert parallel written as 1", plan_.zero_stage), "1");
+      lose("zero_stage", fmt::format("{}; written as 1 with pipeline or expert parallelism", plan_.zero_stage), "1");
     }
     if (plan_.virtual_stages > 1) lose("virtual_stages", "stages are not interleaved; 1f1b", "1");
     if (plan_.pipeline > 1 && !runs_usual_schedule(plan_)) {
@@ -133,7 +133,7 @@ class AccelerateExport {
     line(fmt::format("  parallelism_config_tp_size: {}", plan_.tensor));
     line(fmt::format("  parallelism_config_cp_size: {}", plan_.context));
     if (plan_.zero_stage == 0 && plan_.data > 1) {
-      lose("zero_stage", "0; replicas beside tensor or context are refused unless state is split too");
+      lose("zero_stage", "0; replicas with tensor or context parallelism are refused unless state is split too");
     }
     if (plan_.sequence_parallel) lose("sequence_parallel", "the tensor plan of the script decides");
     if (plan_.bucket_bytes > 0) lose("bucket_bytes", "gradients are reduced block by block");

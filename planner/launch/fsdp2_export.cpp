@@ -194,9 +194,9 @@ class Fsdp2Export {
     if (o.activations != Storage::kNone) lose("offload.activations", "activations stay on the device", "none");
     const bool alone = plan_.data == 1;
     if (!plan_.overlap.gradient_reduction && !alone)
-      lose("overlap.gradient_reduction", "reductions run beside", "true");
+      lose("overlap.gradient_reduction", "reductions overlap with the backward", "true");
     if (plan_.overlap.parameter_gather != (plan_.zero_stage > 0)) {
-      lose("overlap.parameter_gather", "gathers run beside with ZeRO");
+      lose("overlap.parameter_gather", "gathers overlap with the passes, with ZeRO only");
     }
   }
 

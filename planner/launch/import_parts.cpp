@@ -145,7 +145,7 @@ void read_multi_token(Settings& settings, const char* depth, const char* loss_sc
   model.mtp.reset();
   if (mtp.depth == 0) return;
   if (model.positions == Positions::kLearned) {
-    settings.fail(settings.spelled(depth) + " beside learned positions is not supported");
+    settings.fail(settings.spelled(depth) + " with learned positions is not supported");
   }
   model.mtp = mtp;
 }

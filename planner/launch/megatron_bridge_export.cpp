@@ -223,7 +223,7 @@ class MegatronBridgeExport {
       set_text("cfg", "mixed_precision", recipe());
     } else {
       set("cfg", "mixed_precision", "None");
-      if (plan_.fp8 != Fp8::kNone) lose("fp8", "fp32 beside it; Transformer Engine casts bf16 alone");
+      if (plan_.fp8 != Fp8::kNone) lose("fp8", "with precision fp32; Transformer Engine casts bf16 only");
     }
     set_flag("cfg.ddp", "grad_reduce_in_fp32", plan_.reduce_dtype == DType::kFp32);
     set_text(kModel, "attention_backend", plan_.attention == program::Attention::kFlash ? "flash" : "unfused");

@@ -158,7 +158,7 @@ class MegatronExport {
 
   void products() {
     if (plan_.fp8 == program::Fp8::kNone) return;
-    if (plan_.precision == DType::kFp32) lose("fp8", "fp32 beside it; Transformer Engine casts bf16 alone");
+    if (plan_.precision == DType::kFp32) lose("fp8", "with precision fp32; Transformer Engine casts bf16 only");
     if (plan_.fp8 == program::Fp8::kNvfp4) {
       add("fp4-format", "e2m1");
       return;

@@ -118,7 +118,7 @@ class TorchtitanExport {
     }
     const bool scaled = m.rotary.scaling == models::RotaryScaling::kLlama3;
     if (scaled && (m.head_norms || m.tied_embeddings || m.experts || m.head_dim * m.heads != m.hidden)) {
-      lose("model", fmt::format("{}: beside scaled frequencies, heads are hidden / heads wide, embeddings untied, MLPs "
+      lose("model", fmt::format("{}: with scaled frequencies, heads are hidden / heads wide, embeddings untied, MLPs "
                                 "dense and heads without norms",
                                 m.name));
     } else if (!scaled && m.rotary.scaling != models::RotaryScaling::kNone) {
@@ -200,7 +200,7 @@ class TorchtitanExport {
     if (plan_.zero_stage > 0 && plan_.shard_group > 0) shard = std::max(1, plan_.shard_group / plan_.context);
     if (plan_.zero_stage == 1) lose("zero_stage", "1; written as 2: parameters are kept, gradients are split too", "2");
     if (plan_.zero_stage == 0 && plan_.data > 1 && plan_.tensor * plan_.pipeline * plan_.context > 1) {
-      lose("zero_stage", "0; plain replicas beside tensor or pipeline are refused, written as 2", "2");
+      lose("zero_stage", "0; plain replicas with tensor or pipeline parallelism are refused; written as 2", "2");
       shard = plan_.data;
     }
     line(fmt::format("data_parallel_replicate_degree = {}\ndata_parallel_shard_degree = {}",

@@ -86,13 +86,13 @@ constexpr std::array<TrainerRule, 12> kMegatron{
      {"placement", "ranks come in the order tensor, context, data, pipeline, or with pipeline before data",
       [](const Plan& plan) { return has_order(plan, kDataInsidePipeline) || has_order(plan, kPipelineInsideData); },
       false},
-     {"sequence_parallel", "experts beside tensor ranks need sequence parallelism",
+     {"sequence_parallel", "experts with tensor parallelism need sequence parallelism",
       [](const Plan& plan) { return plan.expert == 1 || plan.tensor == 1 || plan.sequence_parallel; }, false},
      {"overlap.tensor", "user buffers need sequence parallelism",
       [](const Plan& plan) { return !plan.overlap.tensor || plan.sequence_parallel; }, false},
      {"zero_stage", "ZeRO 2 and 3 (Megatron-FSDP) without a pipeline",
       [](const Plan& plan) { return plan.zero_stage <= 1 || plan.pipeline == 1; }, false},
-     {"overlap.parameter_gather", "gathers overlap with ZeRO, beside reductions that overlap",
+     {"overlap.parameter_gather", "gathers overlap only with ZeRO and overlapped reductions",
       [](const Plan& plan) {
         return !plan.overlap.parameter_gather || (plan.zero_stage > 0 && plan.overlap.gradient_reduction);
       },
@@ -102,10 +102,10 @@ constexpr std::array<TrainerRule, 12> kMegatron{
 
 // PyTorch FSDP2 overlaps gathers and reductions with the passes, DDP reductions.
 constexpr TrainerRule kReducesBeside{
-    "overlap.gradient_reduction", "reductions run beside the backward",
+    "overlap.gradient_reduction", "reductions overlap with the backward",
     [](const Plan& plan) { return plan.overlap.gradient_reduction || plan.data * plan.context == 1; }, false};
 constexpr TrainerRule kGathersBeside{
-    "overlap.parameter_gather", "gathers run beside the passes",
+    "overlap.parameter_gather", "gathers overlap with the passes, with ZeRO only",
     [](const Plan& plan) { return plan.overlap.parameter_gather == (plan.zero_stage > 0); }, false};
 constexpr TrainerRule kShardsBoth{"zero_stage", "fully_shard splits gradients with the state: ZeRO 2 or 3",
                                   [](const Plan& plan) { return plan.zero_stage != 1; }, true};

@@ -97,7 +97,7 @@ Verdict check_supported(const Job& job) {
     return missing("reduce_dtype", fmt::format("{} for gradients kept in {}; use {}", name_of(plan.reduce_dtype),
                                                name_of(plan.precision), name_of(plan.precision)));
   }
-  if (!plan.overlap.pipeline) return missing("overlap.pipeline", "transfers always run beside compute; use true");
+  if (!plan.overlap.pipeline) return missing("overlap.pipeline", "transfers always overlap with compute; use true");
   if (find_stack(plan.stack) == nullptr) return refuse("stack-known", fmt::format("unknown stack \"{}\"", plan.stack));
   return std::nullopt;
 }
@@ -333,7 +333,7 @@ Verdict check_pairs(const Job& job) {
   }
   if (plan.zero_stage > 1) {
     return missing("overlap.expert",
-                   fmt::format("zero_stage {} moves state beside every pass; use 0 or 1", plan.zero_stage));
+                   fmt::format("zero_stage {} moves state during every pass; use 0 or 1", plan.zero_stage));
   }
   if (recomputes_all_of_some(plan)) {
     return missing("overlap.expert", "full recomputation exchanges rows once more; use recompute none or selective");
@@ -428,7 +428,7 @@ Verdict check_fp8(const Job& job) {
   const std::string_view recipe = name_of(plan.fp8);
   if (plan.precision == DType::kFp16) {
     return refuse("fp8-beside-bf16",
-                  fmt::format("fp8 {} beside fp16: its casts know no loss scale; use precision bf16", recipe));
+                  fmt::format("fp8 {} with precision fp16: its casts know no loss scale; use precision bf16", recipe));
   }
   const ChunkShape shape(job);
   constexpr std::int64_t kRow = 16, kScaledRow = 32, kTokens = 8;

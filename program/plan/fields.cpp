@@ -211,7 +211,7 @@ std::vector<PlanField> execution_fields() {
       row(overlap("overlap.tensor", "Overlap tensor", "Overlap tensor collectives with weight-gradient GEMMs"),
           TRIVIUM_FIELD(overlap.tensor)),
       row(overlap("overlap.expert", "Overlap experts",
-                  "Exchange rows with experts beside a pass of another micro-batch"),
+                  "Overlap expert exchanges with a pass of another micro-batch"),
           TRIVIUM_FIELD(overlap.expert)),
       row(bucket, TRIVIUM_FIELD(bucket_bytes)),
       row(storage("offload.optimizer", "Offload optimizer", "Where the optimizer state is kept"),

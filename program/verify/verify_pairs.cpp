@@ -84,7 +84,7 @@ class PairChecker {
       const Task& task = role_.tasks[id];
       if (task.beside < 0) continue;
       if (static_cast<std::size_t>(task.beside) >= id) {
-        say(id, "takes turns with a task behind it");
+        say(id, "takes turns with a later task");
         continue;
       }
       const Task& other = role_.tasks[static_cast<std::size_t>(task.beside)];

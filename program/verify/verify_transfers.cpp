@@ -45,8 +45,7 @@ void check_ends(const Program& program, Problems& problems) {
     } else if (ends[0].pass != other[0].pass || ends[0].boundary != other[0].boundary ||
                ends[0].micro_batch != other[0].micro_batch) {
       const auto what = [](const End& end) {
-        return fmt::format("the {} of micro-batch {} behind chunk {}", name_of(end.pass), end.micro_batch,
-                           end.boundary);
+        return fmt::format("the {} of micro-batch {} after chunk {}", name_of(end.pass), end.micro_batch, end.boundary);
       };
       problems.push_back(fmt::format("transfer {}: stage {} sends {}, stage {} receives {}", id, ends[0].stage,
                                      what(ends[0]), other[0].stage, what(other[0])));

@@ -141,7 +141,7 @@ def belongs_to(user):
 
 
 def meet(home, table, owner, other, kind, words):
-    """One training, and all that the stranger tries. `words`: of its command behind those of every training."""
+    """One training, and all that the stranger tries. `words`: of its command, after those of every training."""
     processes = "--processes" in words
     place = os.path.join(home, kind)
     os.mkdir(place, 0o755)

@@ -321,7 +321,7 @@ TEST(HuggingFace, Llama4sLayersAreThoseThatAreTold) {
   expect_refused(R"("attention_bias": true)", "#/attention_bias: is not supported but false");
   expect_refused(R"("use_qk_norm": true, "rope_scaling": {"rope_type": "yarn", "factor": 4.0,
                      "original_max_position_embeddings": 16})",
-                 "#/use_qk_norm: is not supported beside rotary positions that lengthen heads (YaRN)");
+                 "#/use_qk_norm: is not supported with rotary positions that lengthen heads (YaRN)");
 }
 
 TEST(HuggingFace, Grok1IsTheShippedOne) {

@@ -103,7 +103,7 @@ TEST(ModelJson, ModulesOfMultiTokenPredictionAreRead) {
   EXPECT_EQ(model.mtp, (MultiToken{.depth = 3, .loss_scale = 0.3}));
   EXPECT_EQ(model_from_json(to_json(model), "again.json"), model);
   EXPECT_THAT(message_with("mtp", {{"depth", 0}}), ::testing::HasSubstr("m.json#/mtp/depth: must be from 1 to 64"));
-  EXPECT_THAT(message_with("mtp", {{"depth", 1}}), ::testing::HasSubstr("mtp beside learned positions"));
+  EXPECT_THAT(message_with("mtp", {{"depth", 1}}), ::testing::HasSubstr("mtp with learned positions"));
 }
 
 TEST(ModelJson, MistakesAreToldWithPlaceAndAdvice) {

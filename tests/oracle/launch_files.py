@@ -74,7 +74,7 @@ def split_of(plan):
 
 
 def read_by(checkout, trainer, model):
-    """What the trainer's own arguments say, beside the plan."""
+    """What the trainer's own arguments say, next to the plan."""
     plan = planned(trainer, model)
     reader = pathlib.Path(__file__).with_name("megatron_arguments.py")
     done = subprocess.run([sys.executable, "-W", "ignore", reader, checkout, str(RANKS), "launch"], capture_output=True,

@@ -66,7 +66,7 @@ TEST_F(PlanReportPage, HoldsFiguresPicturesAndThePlanItself) {
   EXPECT_THAT(text, HasSubstr("trivium.plan/1"));
   EXPECT_THAT(text, Not(HasSubstr("Does not fit")));
   EXPECT_THAT(text, Not(HasSubstr("Random variation")));
-  EXPECT_THAT(text, Not(HasSubstr("Plans beside it")));
+  EXPECT_THAT(text, Not(HasSubstr("Other plans")));
   EXPECT_EQ(page(), text);  // the same plan, the same bytes
 }
 

@@ -298,7 +298,7 @@ TEST(MegatronImport, LayoutsHaveTheModulesOfMultiTokenPredictionInTheLastPart) {
   EXPECT_THAT(message_of(shape + early + " --mtp-num-layers 1", import_megatron), HasSubstr("before the last part"));
   EXPECT_THAT(message_of("x --num-layers 4 --hidden-size 64 --num-attention-heads 4 --seq-length 8 --mtp-num-layers 1",
                          import_megatron),
-              HasSubstr("beside learned positions"));
+              HasSubstr("with learned positions"));
 }
 
 TEST(MegatronImport, NamesTheArgumentThatIsWrong) {

@@ -115,7 +115,7 @@ struct Kinds {
   std::string text() const {
     return fmt::format(
         "{} problems: {} with experts, {} with offload open, {} on heterogeneous nodes, {} at two sites, {} with plans "
-        "that shared links slow down, {} whose best plan runs exchanges with experts beside other passes",
+        "that shared links slow down, {} whose best plan overlaps expert exchanges with other passes",
         all, experts, offload, heterogeneous, sites, shared, pairs);
   }
 };

@@ -72,7 +72,7 @@ TEST(Check, RefusesWhatIsNotLoweredYetByName) {
        "compression is not implemented: sums that are scattered to shards; use zero_stage 0, or compression none",
        [](Job& j) { j.plan.compression = Compression::kFp16, j.plan.data = 2, j.plan.zero_stage = 1; }},
       {"overlap.pipeline-supported",
-       "overlap.pipeline is not implemented: transfers always run beside compute; use true",
+       "overlap.pipeline is not implemented: transfers always overlap with compute; use true",
        [](Job& j) { j.plan.overlap.pipeline = false; }},
       {"stack-known", "unknown stack \"megatron-2077\"", [](Job& j) { j.plan.stack = "megatron-2077"; }},
   });

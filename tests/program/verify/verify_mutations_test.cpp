@@ -36,8 +36,8 @@ TEST(VerifyMutation, TwoReceivesWithTheirTransfersSwapped) {
   std::swap(task_of(program, 1, 0).transfer, task_of(program, 1, 4).transfer);
   const auto problems = verify(program);
   EXPECT_THAT(problems,
-              Contains("transfer 0: stage 0 sends the forward of micro-batch 0 behind chunk 0, stage 1 receives the "
-                       "forward of micro-batch 1 behind chunk 0"));
+              Contains("transfer 0: stage 0 sends the forward of micro-batch 0 after chunk 0, stage 1 receives the "
+                       "forward of micro-batch 1 after chunk 0"));
   EXPECT_THAT(problems, Contains(HasSubstr("transfer 1: stage 0 sends the forward of micro-batch 1")));
 }
 

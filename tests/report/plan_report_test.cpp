@@ -79,6 +79,7 @@ TEST_F(PlanReportPage, SaysWhatItIsGiven) {
   EXPECT_THAT(text, HasSubstr("Does not fit: stage 0 needs &lt;too much&gt;"));
   EXPECT_THAT(text, HasSubstr("<li>The bubble is large.</li>"));
   EXPECT_THAT(text, HasSubstr("95 % below 2.125 s"));
+  EXPECT_THAT(text, HasSubstr("Other plans"));
   EXPECT_THAT(text, HasSubstr("<td>TP8</td><td>3.00 s</td>"));
 }
 

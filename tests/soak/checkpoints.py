@@ -3,11 +3,11 @@
 
 usage: checkpoints.py TRIVIUM [FAULTS] [TRAININGS] [SEED]
 
-A training of STEPS steps keeps checkpoints. While it has not reached its end it is started again with --resume, and most
-starts meet a fault, drawn at random: the process is killed, the disk is full, one call that writes, flushes, renames or
-closes fails (libtrivium_faults.so next to TRIVIUM, where it was built), a file of the newest checkpoint is cut short, or a
-second training wants the same folder. Every step that is printed must have the loss of the calm training, bit by bit,
-and no fault may cost the last good checkpoint.
+A training of STEPS steps keeps checkpoints. While it has not reached its end it is started again with --resume, and
+most starts meet a fault, drawn at random: the process is killed, the disk is full, one call that writes, flushes,
+renames or closes fails (libtrivium_faults.so next to TRIVIUM, where it was built), a file of the newest checkpoint is
+cut short, or a second training wants the same folder. Every step that is printed must have the loss of the calm
+training, bit by bit, and no fault may cost the last good checkpoint.
 """
 import json
 import os

@@ -167,9 +167,14 @@ void add_limits(CLI::App& app) {
 }  // namespace
 
 std::vector<std::string> help_asked(std::vector<std::string> words) {
-  if (words.empty() || words.front() != "help") return words;
-  words.erase(words.begin());
-  words.emplace_back("--help");
+  if (words.empty()) return words;
+  if (words.front() == "help") {
+    words.erase(words.begin());
+    words.emplace_back("--help");
+  } else if (words.size() == 2 && words.back() == "help" && !words.front().starts_with("-") &&
+             !std::filesystem::exists("help")) {  // which would be a plan of that name
+    words.back() = "--help";
+  }
   return words;
 }
 

@@ -10,7 +10,7 @@ namespace trivium::cli {
 /// Parses and runs; returns the exit code. Help and version go to stdout, every error is one line on stderr.
 int parse_and_run(int argc, const char* const* argv);
 
-/// `help plan` as `plan --help`.
+/// `help plan`, and `plan help` where no file is called help, as `plan --help`.
 std::vector<std::string> help_asked(std::vector<std::string> words);
 
 /// `--sequence-parallel true` as `--sequence-parallel=true`: flags take a value only after an equals sign, people write

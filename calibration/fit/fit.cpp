@@ -9,10 +9,10 @@
 namespace trivium::calibration {
 namespace {
 
-constexpr double kNoise = 0.02;       // relative: what two measurements of a shape differ by
-constexpr double kOutlier = 0.10;     // relative: beyond it, errors count linearly (Huber)
-constexpr double kPriorSpread = 1.0;  // relative: how far proportions of terms differ between machines
-constexpr double kSmallShare = 0.05;  // of a sample's time: the least that the prior lets a term explain
+constexpr double kSampleNoise = 0.02;  // relative: what two measurements of a shape differ by
+constexpr double kOutlier = 0.10;      // relative: beyond it, errors count linearly (Huber)
+constexpr double kPriorSpread = 1.0;   // relative: how far proportions of terms differ between machines
+constexpr double kSmallShare = 0.05;   // of a sample's time: the least that the prior lets a term explain
 constexpr int kReweightings = 8;
 
 using Matrix = Eigen::Matrix<double, Eigen::Dynamic, 3>;
@@ -109,9 +109,9 @@ TermFit fit_terms(std::span<const Sample> samples, const Terms& prior) {
       const double weight =
           std::sqrt(robust[static_cast<std::size_t>(i)] * s.weight / total * static_cast<double>(rows));
       for (Eigen::Index j = 0; j < 3; ++j) {
-        a(i, j) = weight * s.sizes[static_cast<std::size_t>(j)] * scaled.unit[j] / s.seconds / kNoise;
+        a(i, j) = weight * s.sizes[static_cast<std::size_t>(j)] * scaled.unit[j] / s.seconds / kSampleNoise;
       }
-      b[i] = weight / kNoise;
+      b[i] = weight / kSampleNoise;
     }
     a.bottomRows(3).setIdentity();
     b.tail(3) = scaled.centre;
@@ -129,8 +129,9 @@ TermFit fit_terms(std::span<const Sample> samples, const Terms& prior) {
   for (std::size_t j = 0; j < 3; ++j)
     fit.terms[j] = x[static_cast<Eigen::Index>(j)] * scaled.unit[static_cast<Eigen::Index>(j)];
   // What the samples say, with noise as large as they scatter; the prior's own part is left out of it.
-  const double noise = std::max(kNoise, mean_error(samples, fit.terms));
-  const Eigen::Matrix3d precision = normal * (kNoise / noise) * (kNoise / noise) + 1e-12 * Eigen::Matrix3d::Identity();
+  const double noise = std::max(kSampleNoise, mean_error(samples, fit.terms));
+  const Eigen::Matrix3d precision =
+      normal * (kSampleNoise / noise) * (kSampleNoise / noise) + 1e-12 * Eigen::Matrix3d::Identity();
   const Eigen::Matrix3d covariance = precision.inverse();
   for (std::size_t j = 0; j < 3; ++j) {
     const auto at = static_cast<Eigen::Index>(j);

@@ -152,6 +152,10 @@ std::int64_t CsvTable::Row::integer(const std::string& column, std::int64_t low,
   return *value;
 }
 
+std::int64_t CsvTable::Row::count(const std::string& column, std::int64_t otherwise) const {
+  return given(column).empty() ? otherwise : integer(column, 1, kMostCounted);
+}
+
 double CsvTable::Row::positive(const std::string& column) const {
   const auto value = parse<double>(text(column));
   if (!value || !std::isfinite(*value) || *value <= 0) {

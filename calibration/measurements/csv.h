@@ -28,10 +28,13 @@ class CsvTable {
   /// One line below the header. Accessors throw Failure(kInput) with `FILE:LINE: COLUMN: what is wrong; what to do`.
   class Row {
    public:
+    static constexpr std::int64_t kMostCounted = 1 << 24;  ///< of whatever a table counts: layers, devices, samples
     Row(const CsvTable& table, std::size_t index) : table_(&table), index_(index) {}
     const std::string& text(const std::string& column) const;   ///< may be empty
     const std::string& given(const std::string& column) const;  ///< likewise, and where the table lacks the column
     std::int64_t integer(const std::string& column, std::int64_t low, std::int64_t high) const;
+    /// A count of at least one; `otherwise` where the table lacks the column or says nothing.
+    std::int64_t count(const std::string& column, std::int64_t otherwise = 1) const;
     double positive(const std::string& column) const;  ///< a number above zero
     double number(const std::string& column) const;    ///< a finite number
     /// One of `names`, as its index.

@@ -9,14 +9,13 @@
 #include "base/error.h"
 #include "calibration/measurements/host_operators.h"
 #include "calibration/measurements/operator_shapes.h"
+#include "calibration/measurements/quantities.h"
 
 namespace trivium::calibration::imports {
 namespace {
 
 using nlohmann::json;
 using program::OpKind;
-
-constexpr double kMicro = 1e-6;
 
 /// Categories were capitalised in 2021.
 std::string category_of(const ChromeEvent& event) {
@@ -63,9 +62,9 @@ void add_collective(const ChromeEvent& event, Kernel& kernel) {
   kernel.bytes = most * bytes_of_type(text_in(event, "dtype", "Float"));
 }
 
-class Reader {
+class KinetoReader {
  public:
-  explicit Reader(const ChromeTrace& trace) : trace_(trace) {
+  explicit KinetoReader(const ChromeTrace& trace) : trace_(trace) {
     result_.file = trace.file;
     result_.tool = "Kineto";
     result_.is_truncated = trace.is_truncated;
@@ -289,6 +288,6 @@ class Reader {
 
 }  // namespace
 
-KernelTrace read_kineto(const ChromeTrace& trace, OnCores on_cores) { return Reader(trace).read(on_cores); }
+KernelTrace read_kineto(const ChromeTrace& trace, OnCores on_cores) { return KinetoReader(trace).read(on_cores); }
 
 }  // namespace trivium::calibration::imports

@@ -12,6 +12,7 @@
 #include "base/refuse.h"
 #include "calibration/measurements/chrome_events.h"
 #include "calibration/measurements/json_events.h"
+#include "calibration/measurements/quantities.h"
 #include "calibration/measurements/text_lines.h"
 
 namespace trivium::calibration::imports {
@@ -20,8 +21,6 @@ namespace {
 using base::refuse;
 using nlohmann::json;
 using program::OpKind;
-
-constexpr double kMicro = 1e-6;
 
 /// `all_reduce_perf`, wherever it stands in a path.
 std::optional<OpKind> kind_in(std::string_view text) {
@@ -93,9 +92,9 @@ bool finish(const Run& run, CollectiveTimes& result) {
          "show it; keep those lines, or larger sizes");
 }
 
-class Reader {
+class NcclTestsReader {
  public:
-  Reader(std::string_view text, const std::string& file) : file_(file), input_(lines_of(text)) {
+  NcclTestsReader(std::string_view text, const std::string& file) : file_(file), input_(lines_of(text)) {
     result_.file = file;
     run_.kind = kind_in(file);
     run_.skipped = names_another(file);
@@ -274,7 +273,7 @@ CollectiveTimes read_json(std::string_view text, const std::string& file) {
 CollectiveTimes read_nccl_tests(std::string_view text, const std::string& file) {
   const std::size_t first = text.find_first_not_of(" \t\r\n");
   const bool is_json = first != std::string_view::npos && text[first] == '{';
-  CollectiveTimes result = is_json ? read_json(text, file) : Reader(text, file).read();
+  CollectiveTimes result = is_json ? read_json(text, file) : NcclTestsReader(text, file).read();
   if (result.times.empty()) {
     refuse(file, "holds no complete row of a collective that a training uses; was the test cut short?");
   }

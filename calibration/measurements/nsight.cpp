@@ -118,9 +118,9 @@ class Database {
   std::unique_ptr<sqlite3, decltype(&sqlite3_close)> handle_{nullptr, sqlite3_close};
 };
 
-class Reader {
+class NsightReader {
  public:
-  explicit Reader(const std::filesystem::path& file, std::optional<std::int64_t> process = std::nullopt)
+  explicit NsightReader(const std::filesystem::path& file, std::optional<std::int64_t> process = std::nullopt)
       : file_(file), database_(file), wanted_(process) {
     result_.file = file.string();
     result_.tool = "Nsight Systems";
@@ -367,11 +367,12 @@ class Reader {
 
 }  // namespace
 
-KernelTrace read_nsight(const std::filesystem::path& file) { return Reader(file).read(); }
+KernelTrace read_nsight(const std::filesystem::path& file) { return NsightReader(file).read(); }
 
 std::vector<KernelTrace> read_nsight_processes(const std::filesystem::path& file) {
   std::vector<KernelTrace> traces;
-  for (const std::int64_t process : Reader(file).processes()) traces.push_back(Reader(file, process).read());
+  for (const std::int64_t process : NsightReader(file).processes())
+    traces.push_back(NsightReader(file, process).read());
   if (traces.empty()) traces.push_back(read_nsight(file));
   return traces;
 }

@@ -412,12 +412,12 @@ Pickle read_pickle(std::string_view bytes, const std::string& file) {
   return pickle;
 }
 
-Pickle plain_data(const nlohmann::json& json) {
+Pickle plain_data(const nlohmann::json& document) {
   Pickle pickle;
   const auto node = [&pickle]() { return &pickle.nodes_.emplace_back(); };
   PickleNode* root = node();
   pickle.root_ = root;
-  std::vector<std::pair<const nlohmann::json*, PickleNode*>> open{{&json, root}};  // no recursion: JSON may be deep
+  std::vector<std::pair<const nlohmann::json*, PickleNode*>> open{{&document, root}};  // no recursion: JSON may be deep
   while (!open.empty()) {
     const auto [from, to] = open.back();
     open.pop_back();

@@ -37,7 +37,7 @@ class Pickle {
 
  private:
   friend Pickle read_pickle(std::string_view bytes, const std::string& file);
-  friend Pickle plain_data(const nlohmann::json& json);
+  friend Pickle plain_data(const nlohmann::json& document);
   std::deque<PickleNode> nodes_;
   const PickleNode* root_ = nullptr;
 };
@@ -47,7 +47,7 @@ class Pickle {
 Pickle read_pickle(std::string_view bytes, const std::string& file);
 
 /// The same tree of a JSON document; numbers that no 64-bit integer holds become floating-point numbers.
-Pickle plain_data(const nlohmann::json& json);
+Pickle plain_data(const nlohmann::json& document);
 
 /// Whether it begins as pickles of protocol 2 and later do.
 bool is_pickle(std::string_view bytes);

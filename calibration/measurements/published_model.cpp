@@ -11,10 +11,6 @@
 namespace trivium::calibration {
 namespace {
 
-constexpr std::int64_t kMostCounted = 1 << 24;
-
-bool yes(const CsvTable::Row& row, const std::string& column) { return row.given(column) == "yes"; }
-
 /// What names of models say that no column does.
 struct Family {
   std::string_view prefix;
@@ -44,10 +40,6 @@ const Family* family_of(const CsvTable::Row& row) {
   return nullptr;
 }
 
-std::int64_t count_or(const CsvTable::Row& row, const std::string& column, std::int64_t otherwise) {
-  return row.given(column).empty() ? otherwise : row.integer(column, 1, kMostCounted);
-}
-
 /// Why a row is not of the shipped shape that its name says.
 std::optional<std::string> difference_from(const CsvTable::Row& row, const models::Model& shape) {
   const std::array<std::pair<const char*, std::int64_t>, 6> widths{{{"hidden", shape.hidden},
@@ -57,7 +49,7 @@ std::optional<std::string> difference_from(const CsvTable::Row& row, const model
                                                                     {"moe_ffn", shape.ffn_hidden},
                                                                     {"vocab", shape.vocab}}};
   for (const auto& [column, width] : widths) {
-    if (count_or(row, column, width) == width) continue;
+    if (row.count(column, width) == width) continue;
     return fmt::format("{} {}: {} has {}", column, row.given(column), shape.name, width);
   }
   return std::nullopt;
@@ -67,8 +59,8 @@ models::Model shipped(const CsvTable::Row& row, std::string_view shape) {
   models::Model model = models::load_model(std::string(shape));
   model.name = row.text("case");
   model.source = row.text("source");
-  model.layers = row.integer("layers", 1, kMostCounted);
-  model.max_sequence = row.integer("seq", 1, kMostCounted);
+  model.layers = row.integer("layers", 1, CsvTable::Row::kMostCounted);
+  model.max_sequence = row.integer("seq", 1, CsvTable::Row::kMostCounted);
   if (!row.given("dense_layers").empty())
     model.experts->dense_layers = row.integer("dense_layers", 0, model.layers - 1);
   return model;
@@ -90,11 +82,11 @@ void make_nemotron(models::Model& model) {
 
 void add_experts(const CsvTable::Row& row, models::Model& model) {
   models::Experts experts;
-  experts.count = row.integer("experts", 1, kMostCounted);
+  experts.count = row.integer("experts", 1, CsvTable::Row::kMostCounted);
   experts.top_k = row.integer("topk", 1, experts.count);
   experts.capacity_factor = 1;  // routing is balanced by force, or drops what is above the even share
   model.experts = experts;
-  model.ffn_hidden = count_or(row, "moe_ffn", model.ffn_hidden);
+  model.ffn_hidden = row.count("moe_ffn", model.ffn_hidden);
   model.linear_bias = false;
 }
 
@@ -131,21 +123,21 @@ models::Model published_model(const CsvTable::Row& row) {
   models::Model model;
   model.name = row.text("case");
   model.source = row.text("source");
-  model.layers = row.integer("layers", 1, kMostCounted);
-  model.hidden = row.integer("hidden", 1, kMostCounted);
-  model.heads = row.integer("heads", 1, kMostCounted);
-  model.kv_heads = count_or(row, "kv_heads", model.heads);
+  model.layers = row.integer("layers", 1, CsvTable::Row::kMostCounted);
+  model.hidden = row.integer("hidden", 1, CsvTable::Row::kMostCounted);
+  model.heads = row.integer("heads", 1, CsvTable::Row::kMostCounted);
+  model.kv_heads = row.count("kv_heads", model.heads);
   if (model.heads % model.kv_heads != 0) {
     row.fail("kv_heads", fmt::format("{} do not divide {} heads", model.kv_heads, model.heads));
   }
   if (row.given("head_dim").empty() && model.hidden % model.heads != 0) {
     row.fail("heads", fmt::format("{} heads do not divide hidden {}", model.heads, model.hidden));
   }
-  model.head_dim = count_or(row, "head_dim", model.hidden / model.heads);
-  model.ffn_hidden = count_or(row, "ffn", 4 * model.hidden);
-  model.vocab = row.integer("vocab", 1, kMostCounted);
-  model.max_sequence = row.integer("seq", 1, kMostCounted);
-  if (yes(row, "gated_mlp")) make_llama(model);
+  model.head_dim = row.count("head_dim", model.hidden / model.heads);
+  model.ffn_hidden = row.count("ffn", 4 * model.hidden);
+  model.vocab = row.integer("vocab", 1, CsvTable::Row::kMostCounted);
+  model.max_sequence = row.integer("seq", 1, CsvTable::Row::kMostCounted);
+  if (row.given("gated_mlp") == "yes") make_llama(model);
   if (row.given("model").starts_with("nemotron")) make_nemotron(model);
   if (const Family* family = family_of(row)) model.tied_embeddings = family->tied;
   if (!row.given("experts").empty()) add_experts(row, model);

@@ -19,8 +19,6 @@ namespace {
 
 using program::DType;
 
-constexpr std::int64_t kMostCounted = 1 << 24;
-
 const std::vector<std::string> kColumns = {"case",
                                            "source",
                                            "hardware",
@@ -59,10 +57,6 @@ const std::vector<std::string> kTiers = {"A", "B", "C"};
 using Reason = std::optional<std::string>;
 
 bool yes(const CsvTable::Row& row, const std::string& column) { return row.one_of(column, kYesNo) == 0; }
-
-std::int64_t count(const CsvTable::Row& row, const std::string& column, std::int64_t otherwise = 1) {
-  return row.given(column).empty() ? otherwise : row.integer(column, 1, kMostCounted);
-}
 
 /// How products in 8 or 4 bits are scaled, by what tables call it. Where a row does not say: delayed scaling, the
 /// default of Transformer Engine and of Flax, and the one recipe there is in 4 bits. Rows scaled one by one
@@ -112,8 +106,8 @@ Reason why_no_split(const CsvTable::Row& row) {
 /// Experts of a plan lie on neighbouring replicas, each split over the tensor group or whole on one of its ranks.
 Reason why_no_experts(const CsvTable::Row& row) {
   if (row.given("experts").empty()) return std::nullopt;
-  const std::int64_t tensor = count(row, "tp"), expert = count(row, "ep"), data = count(row, "dp");
-  const std::int64_t expert_tensor = count(row, "etp", tensor);
+  const std::int64_t tensor = row.count("tp"), expert = row.count("ep"), data = row.count("dp");
+  const std::int64_t expert_tensor = row.count("etp", tensor);
   if (expert_tensor != 1 && expert_tensor != tensor) {
     return fmt::format("experts split over {} of {} tensor ranks: a plan splits them over all or none", expert_tensor,
                        tensor);
@@ -147,8 +141,8 @@ Reason why_unknown_word(const CsvTable::Row& row) {
 
 /// Ranks that the split makes, against `gpus`.
 Reason why_no_ranks(const CsvTable::Row& row) {
-  const std::int64_t tensor = count(row, "tp"), context = count(row, "cp"), pipeline = count(row, "pp"),
-                     data = count(row, "dp"), gpus = row.integer("gpus", 1, kMostCounted);
+  const std::int64_t tensor = row.count("tp"), context = row.count("cp"), pipeline = row.count("pp"),
+                     data = row.count("dp"), gpus = row.integer("gpus", 1, CsvTable::Row::kMostCounted);
   if (tensor * context * pipeline * data == gpus) return std::nullopt;
   const std::string cp = context > 1 ? fmt::format(" x cp {}", context) : "";
   return fmt::format("gpus: tp {}{} x pp {} x dp {} are {} ranks, not {}", tensor, cp, pipeline, data,
@@ -210,7 +204,7 @@ void set_overlap(const CsvTable::Row& row, const program::StackTraits& stack, pr
 
 /// Ranks that share optimizer state or parameters: a column of FSDP's tables, a note of those with ZeRO-1 alone.
 int shard_of(const CsvTable::Row& row, int all) {
-  if (!row.given("fsdp_shard").empty()) return static_cast<int>(count(row, "fsdp_shard"));
+  if (!row.given("fsdp_shard").empty()) return static_cast<int>(row.count("fsdp_shard"));
   constexpr std::string_view kNote = "optimizer states sharded over ";
   const std::string& notes = row.text("notes");
   const std::size_t at = notes.find(kNote);
@@ -238,7 +232,7 @@ int micro_batch_of(const program::StackTraits& stack, const program::Plan& plan,
 }
 
 program::Plan plan_of(const CsvTable::Row& row, const program::StackTraits& stack) {
-  const auto degree = [&](const std::string& column) { return static_cast<int>(count(row, column)); };
+  const auto degree = [&](const std::string& column) { return static_cast<int>(row.count(column)); };
   program::Plan plan;
   plan.tensor = degree("tp");
   plan.context = degree("cp");
@@ -247,10 +241,10 @@ program::Plan plan_of(const CsvTable::Row& row, const program::StackTraits& stac
   plan.data = degree("dp");
   if (!row.given("experts").empty()) {
     plan.expert = degree("ep");
-    if (plan.tensor > 1 && count(row, "etp", plan.tensor) == 1) plan.expert_tensor = 1;
+    if (plan.tensor > 1 && row.count("etp", plan.tensor) == 1) plan.expert_tensor = 1;
   }
-  plan.micro_batch =
-      micro_batch_of(stack, plan, count(row, "micro_batch"), row.integer("global_batch", 1, kMostCounted));
+  plan.micro_batch = micro_batch_of(stack, plan, row.count("micro_batch"),
+                                    row.integer("global_batch", 1, CsvTable::Row::kMostCounted));
   plan.schedule = program::usual_schedule(plan.virtual_stages);
   plan.sequence_parallel = plan.tensor > 1 && yes(row, "sequence_parallel");
   plan.zero_stage = static_cast<int>(row.integer("zero_stage", 0, 3));
@@ -289,10 +283,10 @@ Reason put_on_cluster(const CsvTable::Row& row, hardware::Cluster& cluster) {
   const auto index = row.find("hardware", kProfiles);
   if (!index) return fmt::format("hardware: {}", row.unknown("hardware", kProfiles));
   const std::string& name = kProfiles[*index];
-  const std::int64_t gpus = row.integer("gpus", 1, kMostCounted);
+  const std::int64_t gpus = row.integer("gpus", 1, CsvTable::Row::kMostCounted);
   hardware::Node node = hardware::load_node(name);
   const int host = node.host_devices > 0 ? node.host_devices : node.devices;
-  const std::int64_t given = row.integer("gpus_per_node", 1, kMostCounted);
+  const std::int64_t given = row.integer("gpus_per_node", 1, CsvTable::Row::kMostCounted);
   if (given != host) return fmt::format("gpus_per_node: {} has {} devices a node, not {}", name, host, given);
   take_equal_parts(node, gpus);
   const auto nodes = static_cast<int>((gpus + node.devices - 1) / node.devices);
@@ -330,7 +324,7 @@ void read_job(const CsvTable::Row& row, PublishedRun& run) {
   run.job.model = published_model(row);
   run.job.plan = plan_of(row, *stack);
   run.job.training.sequence = run.job.model.max_sequence;
-  run.job.training.global_batch = row.integer("global_batch", 1, kMostCounted);
+  run.job.training.global_batch = row.integer("global_batch", 1, CsvTable::Row::kMostCounted);
   run.job.training.dropout = stack->usual_dropout;
   const int stages = run.job.plan.chunks();
   if (stack->balances_by_cost && stages > 1 && stages <= run.job.model.layers) {

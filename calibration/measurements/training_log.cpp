@@ -44,7 +44,7 @@ std::optional<double> stamp_of(std::string_view line) {
   return ((days * 24 + hour) * 60 + minute) * 60 + second + kMilli * milli;
 }
 
-class Reader {
+class TrainingLogReader {
  public:
   TrainingLog read(std::string_view text, const std::string& file) {
     TextLines input = lines_of(text);
@@ -209,7 +209,9 @@ double TrainingLog::typical_iteration_s() const {
   return median({iteration_s.begin() + static_cast<std::ptrdiff_t>(skipped), iteration_s.end()});
 }
 
-TrainingLog read_training_log(std::string_view text, const std::string& file) { return Reader().read(text, file); }
+TrainingLog read_training_log(std::string_view text, const std::string& file) {
+  return TrainingLogReader().read(text, file);
+}
 
 bool is_training_log(const FileText& file) {
   const std::string_view text = file.whole();

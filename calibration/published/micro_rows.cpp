@@ -37,7 +37,7 @@ program::Op product(program::OpKind kind, program::DType type, std::int64_t m, s
   return op;
 }
 
-std::function<double(const hardware::Node&)> time_of(const program::Op& op) {
+std::function<double(const hardware::Node&)> predictor_of(const program::Op& op) {
   return [op](const hardware::Node& node) {
     return simulator::device_cost(op, node.device, *program::find_stack("trivium")).value();
   };
@@ -67,7 +67,7 @@ void read_simumax(const CsvTable& table, std::vector<MicroRow>& rows) {
     one.source = accumulated ? "SimuMax A100-PCIe products, accumulated" : "SimuMax A100-PCIe products";
     one.node = node;
     one.seconds = op.flops / (row.positive("efficiency_of_312TFLOPs") * kSimuMaxPeak);
-    one.predict = time_of(op);
+    one.predict = predictor_of(op);
     rows.push_back(std::move(one));
   }
 }
@@ -85,7 +85,7 @@ void read_deepbench(const CsvTable& table, std::vector<MicroRow>& rows) {
     one.source = "DeepBench V100 products";
     one.node = node;
     one.seconds = row.positive("time_ms") * kMilli;
-    one.predict = time_of(op);
+    one.predict = predictor_of(op);
     rows.push_back(std::move(one));
   }
 }

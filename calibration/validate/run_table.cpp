@@ -13,7 +13,7 @@
 namespace trivium::calibration {
 namespace {
 
-constexpr double kNoise = 0.1;              // steps that differ by more of their median are said to
+constexpr double kUnsteady = 0.1;           // steps that differ by more of their median are said to
 constexpr double kShareShown = 0.01;        // of the work: kinds of ops with less are left out
 constexpr double kFast = 0.1, kSlow = 0.9;  // of steps, that are left out at either end
 
@@ -30,7 +30,7 @@ std::vector<const ValidationGroup*> groups_by(const Validation& validation, std:
 // The error that a step of the quick tenth would have, and one of the slow tenth.
 std::string noise(const std::vector<double>& steps, const ValidationRow& row) {
   const double fast = quantile(steps, kFast), slow = quantile(steps, kSlow);
-  if (slow - fast <= kNoise * row.measured_iteration_s) return {};
+  if (slow - fast <= kUnsteady * row.measured_iteration_s) return {};
   return fmt::format(
       "  noise       the machine's own: 8 of 10 steps differ by {:.0f} % of the median, so the error may be\n"
       "              {:+.1f} % as well as {:+.1f} %; a run while nothing else runs tells more\n",

@@ -85,16 +85,20 @@ std::variant<std::int64_t, Infeasible> iteration(const program::Job& job, const 
 
 std::variant<std::int64_t, Infeasible> quick_bound(const program::Job& job, const hardware::Cluster& cluster,
                                                    bool memory) {
+  const bool relaxed = !list_schedule_bounds(job.plan);
   if (const auto rounds = simulator::rounds_to_simulate(job, cluster)) {
     if (memory) {
       if (auto no = out_of_memory(job, cluster, *rounds)) return std::move(*no);
     }
-    if (const auto counted = simulator::list_schedule_makespan_in_rounds(job, cluster)) return *counted;
+    const auto counted = relaxed ? simulator::relaxed_makespan_in_rounds(job, cluster)
+                                 : simulator::list_schedule_makespan_in_rounds(job, cluster);
+    if (counted) return *counted;
     if (rounds->micro_batches > kMostListScheduled) return 0;
   }
-  const auto prepared = simulator::prepare(job, cluster, {.fits = memory, .ordered = false});
+  const auto prepared = simulator::prepare(job, cluster, {.fits = memory, .ordered = relaxed, .verified = false});
   if (!prepared) return infeasible(prepared.error());
-  const auto simulated = simulator::list_schedule_makespan(prepared.value().costed());
+  const auto simulated = relaxed ? simulator::relaxed_makespan(prepared.value().costed())
+                                 : simulator::list_schedule_makespan(prepared.value().costed());
   if (!simulated) return Infeasible{kSimulationRule, simulated.error().message};
   return simulated.value();
 }

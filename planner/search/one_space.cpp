@@ -155,7 +155,7 @@ class Searcher {
   enum class Next { kOpen, kListSchedule, kSimulate };
   static Next next_of(const Node& node) {
     if (!node.is_plan()) return Next::kOpen;
-    return node.list_scheduled || !list_schedule_bounds(*node.plan) ? Next::kSimulate : Next::kListSchedule;
+    return node.list_scheduled ? Next::kSimulate : Next::kListSchedule;
   }
 
   bool settle() {

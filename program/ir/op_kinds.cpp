@@ -301,7 +301,7 @@ constexpr bool kSynchronises = true;
 /// over a layer: forward 2·2 (norms) + 4·2 (matmuls) + 8 (attention) + 2·2 (residuals) + 2 (activation) = 26, backward
 /// 2·4 + 4·2 (dgrad) + 4·4 (wgrad) + 10 + 2·2 + 2 = 48, 2 per tensor collective (4 per layer and pass). Embedding and
 /// head sum to about 50: the 2 ms per micro-batch of the first and last stage at 41 us per kernel.
-const std::array<OpTraits, kOpKinds> kTable{{
+const std::array<OpTraits, kOpKinds> kOpTraits{{
     {"embedding", Class::kRows, rows, {6}, kEmbeddingForward},
     {"embedding_backward", Class::kRows, embedding_backward, {6}, kEmbeddingBackward},
     {"position", Class::kRows, rows, {3}, kPosition},
@@ -374,7 +374,7 @@ const std::array<OpTraits, kOpKinds> kTable{{
 
 }  // namespace
 
-const OpTraits& traits_of(OpKind kind) { return kTable[static_cast<std::size_t>(kind)]; }
+const OpTraits& traits_of(OpKind kind) { return kOpTraits[static_cast<std::size_t>(kind)]; }
 
 std::string_view name_of(OpKind kind) { return traits_of(kind).name; }
 

@@ -15,7 +15,6 @@ namespace {
 using base::JsonReader;
 using Names = std::vector<std::string>;
 
-constexpr std::int64_t kMostCount = 1 << 24;
 constexpr std::int64_t kMostBytes = std::int64_t{1} << 50;
 
 std::string text_of(bool value) { return value ? "true" : "false"; }

@@ -18,6 +18,8 @@ namespace trivium::program {
 /// What the values of a field are. kCounts and kChoices are lists, one value for every chunk, stage or replica.
 enum class FieldKind : std::uint8_t { kFlag, kCount, kBytes, kShare, kChoice, kOrder, kCounts, kChoices };
 
+inline constexpr std::int64_t kMostCount = 1 << 24;  ///< of anything that a plan or a training counts
+
 /// What a field decides; controls of one group stand together.
 enum class FieldGroup : std::uint8_t { kSplit, kMemory, kCommunication, kSoftware };
 std::string_view name_of(FieldGroup group);  ///< "Split" "Memory" "Communication" "Arithmetic and software"

@@ -8,7 +8,6 @@ namespace {
 
 using base::JsonReader;
 
-constexpr std::int64_t kMostCount = 1 << 24;
 constexpr std::int64_t kMostTokens = std::int64_t{1} << 53;
 
 double positive(const JsonReader& reader, bool zero_allowed = true) {

@@ -14,32 +14,32 @@
 namespace trivium::program {
 namespace {
 
-constexpr std::array kTable{
+constexpr std::array kScheduleTraits{
     schedules::kSequential,  schedules::kGpipe,      schedules::kOneForwardOneBackward,
     schedules::kInterleaved, schedules::kZeroBubble, schedules::kZbv,
     schedules::kDualPipeV,
 };
 
 constexpr bool is_in_order() {
-  for (std::size_t i = 0; i < kTable.size(); ++i) {
-    if (kTable[i].schedule != static_cast<Schedule>(i)) return false;
+  for (std::size_t i = 0; i < kScheduleTraits.size(); ++i) {
+    if (kScheduleTraits[i].schedule != static_cast<Schedule>(i)) return false;
   }
   return true;
 }
 
-static_assert(kTable.size() == kSchedules, "a row for every schedule");
+static_assert(kScheduleTraits.size() == kSchedules, "a row for every schedule");
 static_assert(is_in_order(), "rows stand in the order of the enumeration");
 
 }  // namespace
 
-std::span<const ScheduleTraits, kSchedules> schedule_table() { return kTable; }
+std::span<const ScheduleTraits, kSchedules> schedule_table() { return kScheduleTraits; }
 
-const ScheduleTraits& traits_of(Schedule schedule) { return kTable[static_cast<std::size_t>(schedule)]; }
+const ScheduleTraits& traits_of(Schedule schedule) { return kScheduleTraits[static_cast<std::size_t>(schedule)]; }
 
 std::string_view name_of(Schedule value) { return traits_of(value).name; }
 
 Schedule usual_schedule(int virtual_stages, bool splits_backward) {
-  return std::ranges::find_if(kTable,
+  return std::ranges::find_if(kScheduleTraits,
                               [&](const ScheduleTraits& traits) {
                                 return traits.searched && traits.virtual_stages == (virtual_stages > 1) &&
                                        traits.splits_backward == splits_backward;

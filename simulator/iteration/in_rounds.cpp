@@ -65,6 +65,7 @@ class Periods {
 /// What is simulated of few micro-batches.
 enum class Until {
   kReady,    ///< by segments, each communication with its links to itself, in the order of readiness
+  kRelaxed,  ///< and then in that order with relaxed segments
   kReplayed  ///< and then as simulate() does it
 };
 
@@ -121,6 +122,14 @@ class InRounds {
     }
     issue_in_order_of(*few.program, ready_first.value());
     Periods in_order(by_readiness.lengths(), micro_batches, rounds_.depth);
+    if (until_ == Until::kRelaxed) {
+      const base::Result<ListSchedule> relaxed = simulator::list_schedule(costed, Granularity::kRelaxedSegment, stop_);
+      if (!relaxed) return relaxed.error();
+      few.simulated.makespan_ps = relaxed.value().makespan_ps;
+      for (std::size_t r = 0; r < roles.size(); ++r) in_order.add(roles[r], relaxed.value().stages[r]);
+      in_order.note_in(few);
+      return few;
+    }
     std::int64_t sampled = 0;
     base::Result<SimulationTrace> simulated = trace_of(costed, options_, stop_, [&](const RankSpans& rank) {
       sampled += rank.stands_for;
@@ -157,6 +166,14 @@ class InRounds {
   Until until_;
 };
 
+std::optional<std::int64_t> makespan_in_rounds(const program::Job& job, const hardware::Cluster& cluster, Until until) {
+  const auto rounds = rounds_to_simulate(job, cluster);
+  if (!rounds) return std::nullopt;
+  const auto few = InRounds(job, cluster, {}, *rounds, {}, until).few();
+  if (!few || few.value().period == 0) return std::nullopt;
+  return few.value().simulated.makespan_ps;
+}
+
 }  // namespace
 
 std::optional<SteadyState> rounds_to_simulate(const program::Job& job, const hardware::Cluster& cluster) {
@@ -166,11 +183,11 @@ std::optional<SteadyState> rounds_to_simulate(const program::Job& job, const har
 
 std::optional<std::int64_t> list_schedule_makespan_in_rounds(const program::Job& job,
                                                              const hardware::Cluster& cluster) {
-  const auto rounds = rounds_to_simulate(job, cluster);
-  if (!rounds) return std::nullopt;
-  const auto few = InRounds(job, cluster, {}, *rounds, {}, Until::kReady).few();
-  if (!few || few.value().period == 0) return std::nullopt;
-  return few.value().simulated.makespan_ps;
+  return makespan_in_rounds(job, cluster, Until::kReady);
+}
+
+std::optional<std::int64_t> relaxed_makespan_in_rounds(const program::Job& job, const hardware::Cluster& cluster) {
+  return makespan_in_rounds(job, cluster, Until::kRelaxed);
 }
 
 base::Result<std::optional<Simulation>> simulate_in_rounds(const program::Job& job, const hardware::Cluster& cluster,

@@ -16,6 +16,9 @@ std::optional<SteadyState> rounds_to_simulate(const program::Job& job, const har
 /// What list_schedule_makespan() gives of the job lowered, counted likewise. Nothing where that cannot be.
 std::optional<std::int64_t> list_schedule_makespan_in_rounds(const program::Job& job, const hardware::Cluster& cluster);
 
+/// The same of relaxed_makespan() of the job lowered and ordered.
+std::optional<std::int64_t> relaxed_makespan_in_rounds(const program::Job& job, const hardware::Cluster& cluster);
+
 /// What simulate() gives of the job lowered and ordered. A few of its micro-batches are ordered and simulated; where
 /// all that is under way at one moment, of every lane of every distinct rank, came again a period later, to
 /// the picosecond and in the order of readiness as in that of issue, the periods that are left out are counted. Nothing

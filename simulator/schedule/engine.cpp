@@ -369,6 +369,12 @@ base::Result<std::int64_t> list_schedule_makespan(const CostedProgram& costed) {
   return simulated.value().makespan_ps;
 }
 
+base::Result<std::int64_t> relaxed_makespan(const CostedProgram& ordered) {
+  const base::Result<ListSchedule> simulated = list_schedule(ordered, Granularity::kRelaxedSegment);
+  if (!simulated) return simulated.error();
+  return simulated.value().makespan_ps;
+}
+
 base::Result<program::Program> order(program::Program program, const hardware::Cluster& cluster,
                                      const std::stop_token& stop) {
   if (stop.stop_requested()) return cancelled();

@@ -13,8 +13,9 @@ namespace trivium::simulator {
 
 /// What counts as one step of a lane.
 enum class Granularity {
-  kOp,      ///< every op: overlap inside bodies is seen as it is
-  kSegment  ///< a whole segment at once: equal times where no lane is shared between segments, many times faster
+  kOp,             ///< every op: overlap inside bodies is seen as it is
+  kSegment,        ///< a whole segment at once: equal times where no lane is shared between segments, many times faster
+  kRelaxedSegment  ///< a segment is as long as its ops on one lane: in the order of kOp, no later than kOp
 };
 
 /// One rank's span on a lane, in order of start.
@@ -46,6 +47,10 @@ base::Result<ListSchedule> list_schedule(const CostedProgram& costed, Granularit
 /// The makespan that `list_schedule` finds at segment granularity, exactly, and nothing else of it: tasks whose
 /// segments nothing depends on are simulated whole. Errors: as `list_schedule`.
 base::Result<std::int64_t> list_schedule_makespan(const CostedProgram& costed);
+
+/// A bound on the makespan of an ordered program op by op, however links are shared: the same order with segments that
+/// are no longer than their ops on one lane, which run one after the other. Errors: as `list_schedule`.
+base::Result<std::int64_t> relaxed_makespan(const CostedProgram& ordered);
 
 /// Fills `Role::order` of every stage from such a simulation by segments: segments by start, one total order over all
 /// stages. The spans are sorted.

@@ -85,23 +85,49 @@ StepBody by_op(const program::Body& body, const std::vector<std::int64_t>& op_ps
   return out;
 }
 
-StepBody by_segment(const program::Body& body, const std::vector<std::int64_t>& op_ps, bool merge_lanes) {
+/// The lane that a segment takes: that of all its ops, else the compute lane.
+Lane lane_of(const program::Body& body, const program::Segment& segment, bool merge_lanes) {
+  if (segment.begin == segment.end) return Lane::kCompute;
+  const auto lane = lane_of(body.ops[static_cast<std::size_t>(segment.begin)], merge_lanes);
+  const bool one_lane = std::all_of(body.ops.begin() + segment.begin, body.ops.begin() + segment.end,
+                                    [&](const Op& op) { return lane_of(op, merge_lanes) == lane; });
+  return one_lane ? lane : Lane::kCompute;
+}
+
+/// How long a segment keeps its lane at least: its ops there, one after the other. Collectives of other lanes may
+/// begin before it, during earlier segments, and end after it, during later ones.
+std::int64_t on_its_lane(const program::Body& body, const std::vector<std::int64_t>& op_ps,
+                         const program::Segment& segment, Lane lane, bool merge_lanes) {
+  std::int64_t sum = 0;
+  for (int i = segment.begin; i < segment.end; ++i) {
+    if (lane_of(body.ops[static_cast<std::size_t>(i)], merge_lanes) == lane) sum += op_ps[static_cast<std::size_t>(i)];
+  }
+  return sum;
+}
+
+/// Whether op `i` of a segment is its first on the lane that the segment takes: then nothing of it runs there before
+/// what the op waits for.
+bool is_first_on_its_lane(const program::Body& body, const program::Segment& segment, int i, Lane lane,
+                          bool merge_lanes) {
+  const auto there = [&](const Op& op) { return lane_of(op, merge_lanes) == lane; };
+  const auto first = std::find_if(body.ops.begin() + segment.begin, body.ops.begin() + segment.end, there);
+  return first - body.ops.begin() == i;
+}
+
+StepBody by_segment(const program::Body& body, const std::vector<std::int64_t>& op_ps, bool merge_lanes, bool relaxed) {
   StepBody out;
   out.segment_steps.assign(body.segments.size(), 1);
   for (std::size_t s = 0; s < body.segments.size(); ++s) {
     const program::Segment& segment = body.segments[s];
     BodyStep step;
     step.segment = static_cast<std::int32_t>(s);
-    step.ps = alone(body, op_ps, segment.begin, segment.end, merge_lanes);
-    const auto lane = segment.end > segment.begin
-                          ? lane_of(body.ops[static_cast<std::size_t>(segment.begin)], merge_lanes)
-                          : Lane::kCompute;
-    const bool one_lane = std::all_of(body.ops.begin() + segment.begin, body.ops.begin() + segment.end,
-                                      [&](const Op& op) { return lane_of(op, merge_lanes) == lane; });
-    step.lane = one_lane ? lane : Lane::kCompute;
+    step.lane = lane_of(body, segment, merge_lanes);
+    step.ps = relaxed ? on_its_lane(body, op_ps, segment, step.lane, merge_lanes)
+                      : alone(body, op_ps, segment.begin, segment.end, merge_lanes);
     // What an op of this segment waits for in an earlier one, on another lane, the segment waits for.
     std::set<std::int32_t> earlier;
     for (int i = segment.begin; i < segment.end; ++i) {
+      if (relaxed && !is_first_on_its_lane(body, segment, i, step.lane, merge_lanes)) continue;
       for (const int before : body.ops[static_cast<std::size_t>(i)].after) {
         if (before < 0 || before >= segment.begin) continue;
         for (std::size_t e = 0; e < s; ++e) {
@@ -128,8 +154,9 @@ StepBody make_steps(const program::Body& body, const std::vector<std::int64_t>& 
   // Rendezvous between roles are always seen one by one; such bodies are short.
   const bool rendezvous =
       std::any_of(body.ops.begin(), body.ops.end(), [&](const Op& op) { return is_rendezvous(op, unlike_replicas); });
-  StepBody steps = granularity == Granularity::kOp || rendezvous ? by_op(body, op_ps, merge_lanes, unlike_replicas)
-                                                                 : by_segment(body, op_ps, merge_lanes);
+  StepBody steps = granularity == Granularity::kOp || rendezvous
+                       ? by_op(body, op_ps, merge_lanes, unlike_replicas)
+                       : by_segment(body, op_ps, merge_lanes, granularity == Granularity::kRelaxedSegment);
   steps.turns = program::turns_of(body);
   std::int32_t begin = 0;
   for (const std::int32_t count : steps.segment_steps) {

@@ -14,7 +14,7 @@ namespace trivium::simulator {
 namespace {
 
 using program::OpKind;
-using Interval = std::pair<std::int64_t, std::int64_t>;
+using TimeSpan = std::pair<std::int64_t, std::int64_t>;
 
 constexpr std::array<std::string_view, kWires> kWireNames{"inside nodes", "network", "between sites", "to the host"};
 constexpr std::array<std::string_view, kPhases> kPhaseNames{"forward",    "backward", "between stages", "gradients",
@@ -47,10 +47,10 @@ Phase phase_of(program::TaskKind kind) {
 }
 
 /// Disjoint and ascending.
-std::vector<Interval> united(std::vector<Interval> intervals) {
+std::vector<TimeSpan> united(std::vector<TimeSpan> intervals) {
   std::sort(intervals.begin(), intervals.end());
-  std::vector<Interval> result;
-  for (const Interval& one : intervals) {
+  std::vector<TimeSpan> result;
+  for (const TimeSpan& one : intervals) {
     if (one.second <= one.first) continue;
     if (!result.empty() && one.first <= result.back().second) {
       result.back().second = std::max(result.back().second, one.second);
@@ -61,14 +61,14 @@ std::vector<Interval> united(std::vector<Interval> intervals) {
   return result;
 }
 
-std::int64_t length(const std::vector<Interval>& intervals) {
+std::int64_t length(const std::vector<TimeSpan>& intervals) {
   std::int64_t sum = 0;
-  for (const Interval& one : intervals) sum += one.second - one.first;
+  for (const TimeSpan& one : intervals) sum += one.second - one.first;
   return sum;
 }
 
 /// Both disjoint and ascending.
-std::int64_t overlap(const std::vector<Interval>& a, const std::vector<Interval>& b) {
+std::int64_t overlap(const std::vector<TimeSpan>& a, const std::vector<TimeSpan>& b) {
   std::int64_t sum = 0;
   for (std::size_t i = 0, j = 0; i < a.size() && j < b.size();) {
     sum += std::max<std::int64_t>(0, std::min(a[i].second, b[j].second) - std::max(a[i].first, b[j].first));
@@ -153,14 +153,14 @@ class Uses {
   Uses(const program::Program& program, const hardware::Cluster& placed) : program_(program), placed_(placed) {}
 
   void add(const program::Role& role, std::span<const program::Event> events) {
-    std::array<std::vector<Interval>, kWires> busy;
-    std::map<std::tuple<int, Phase, program::Group>, std::vector<Interval>> parts;
-    std::vector<Interval> computes;
+    std::array<std::vector<TimeSpan>, kWires> busy;
+    std::map<std::tuple<int, Phase, program::Group>, std::vector<TimeSpan>> parts;
+    std::vector<TimeSpan> computes;
     for (const program::Event& event : events) {
       if (event.op < 0) continue;
       const program::Task& task = role.tasks[static_cast<std::size_t>(event.task)];
       const program::Op& op = program_.body_of(task).ops[static_cast<std::size_t>(event.op)];
-      const Interval span{event.start_ps + event.wait_ps, event.end_ps};
+      const TimeSpan span{event.start_ps + event.wait_ps, event.end_ps};
       if (!program::is_communication(op.kind) && !copies(op)) {
         computes.push_back(span);
         continue;
@@ -180,7 +180,7 @@ class Uses {
     }
     computes = united(std::move(computes));
     for (std::size_t wire = 0; wire < kWires; ++wire) {
-      const std::vector<Interval> one = united(std::move(busy[wire]));
+      const std::vector<TimeSpan> one = united(std::move(busy[wire]));
       busy_ps_[wire] += static_cast<double>(length(one));
       hidden_ps_[wire] += static_cast<double>(overlap(one, computes));
     }

@@ -28,6 +28,7 @@ TEST(CommandLine, SaysItsVersionAndHelpOnStandardOutput) {
   EXPECT_EQ(help.exit_code, 0);
   EXPECT_THAT(help.out, HasSubstr("--virtual-stages"));
   EXPECT_EQ(help.err, "");
+  for (const char* other : {"trivium help plan", "trivium plan help"}) EXPECT_EQ(workplace.run(other).out, help.out);
 }
 
 TEST(CommandLine, TakesAFlagWithAndWithoutItsValue) {

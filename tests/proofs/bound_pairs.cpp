@@ -68,7 +68,7 @@ std::optional<BoundPair> random_pair(const SearchRequest& request, std::mt19937&
   job.plan = pair.plan;
   const auto scheduled = quick_bound(job, request.cluster, false);
   const auto* ps = std::get_if<std::int64_t>(&scheduled);
-  if (ps != nullptr && list_schedule_bounds(pair.plan)) pair.list_schedule_ps = *ps;
+  if (ps != nullptr) pair.list_schedule_ps = *ps;
   return pair;
 }
 

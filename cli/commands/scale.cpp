@@ -82,7 +82,7 @@ std::string why_above_all(const Curve& curve) {
 std::string text_of(const JobRequest& request, const Curve& curve) {
   double most = 0;
   for (const auto& p : curve.points) {
-    if (p.best) most = std::max(most, p.best->simulation.tokens_per_s / p.efficiency);
+    if (p.best) most = std::max(most, p.best->simulation.tokens_per_s / std::min(p.efficiency, 1.0));
   }
   Table table({"devices", "batch", "iteration", "90 % from", "to", "tokens/s", "MFU", "efficiency", "training", "price",
                "<best plan"});

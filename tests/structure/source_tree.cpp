@@ -123,7 +123,7 @@ std::string objection(const fs::path& root, const fs::path& file, const std::str
       return name(file) + "/ stands below " + name(*reached) + (beside ? "" : "/");
     }
     if (from == kTests || order().at(from).contains(to)) return "";
-    return from + "/ stands below " + to + "/ or beside it";
+    return from + "/ stands below " + to + "/ or next to it";
   }
   for (const Outsider& outsider : outsiders()) {
     if (std::regex_match(header, outsider.header) && home_of(file) != outsider.home) {

@@ -34,7 +34,7 @@ TEST_F(MadeUpTree, NamesTheFileLineAndReasonOfAnArrowThatRunsUpwards) {
   write("models/model.h", "#pragma once\n#include \"base/error.h\"\n  #  include \"program/plan/plan.h\"\n");
   EXPECT_THAT(
       forbidden_includes(root()),
-      ElementsAre("models/model.h:3: includes program/plan/plan.h: models/ stands below program/ or beside it"));
+      ElementsAre("models/model.h:3: includes program/plan/plan.h: models/ stands below program/ or next to it"));
 }
 
 TEST_F(MadeUpTree, RefusesFoldersThatStandBesideEachOther) {
@@ -53,9 +53,9 @@ TEST_F(MadeUpTree, SeesThroughAngleBracketsRelativePathsAndTests) {
   write("models/tested.h", "#include \"tests/models/fixtures.h\"\n");
   EXPECT_THAT(
       forbidden_includes(root()),
-      ElementsAre("models/angle.h:1: includes program/plan/plan.h: models/ stands below program/ or beside it",
-                  "models/relative.h:1: includes ../program/plan.h: models/ stands below program/ or beside it",
-                  "models/tested.h:1: includes tests/models/fixtures.h: models/ stands below tests/ or beside it"));
+      ElementsAre("models/angle.h:1: includes program/plan/plan.h: models/ stands below program/ or next to it",
+                  "models/relative.h:1: includes ../program/plan.h: models/ stands below program/ or next to it",
+                  "models/tested.h:1: includes tests/models/fixtures.h: models/ stands below tests/ or next to it"));
 }
 
 TEST_F(MadeUpTree, KeepsTheWorldOutsideInItsOneFolder) {

@@ -153,7 +153,7 @@ std::byte* Machine::allocate(int device, std::size_t bytes) {
 void Machine::check_rim(const std::byte* memory, const Block& block) {
   const std::byte* const end = memory + room(block.bytes);
   if (std::any_of(memory + block.bytes, end, [](std::byte b) { return b != kRimByte; })) {
-    refuse(fmt::format("something wrote behind an allocation of {} bytes", block.bytes));
+    refuse(fmt::format("something wrote past the end of an allocation of {} bytes", block.bytes));
   }
 }
 

@@ -68,10 +68,10 @@ std::vector<int> counts_of(const std::string& text) {
   return counts;
 }
 
-/// The same job on `nodes` nodes: said as it was, where that was a name.
+/// The same job on `nodes` nodes: said as it was, where that was a name. Nodes without adapters stay alone.
 Scenario on_nodes(const Scenario& scenario, int nodes) {
   const hardware::NodeGroup& group = scenario.cluster.groups.front();
-  if (group.count == nodes) return scenario;
+  if (group.count == nodes || group.node.adapters == 0) return scenario;
   if (scenario.file.cluster.is_string()) {
     const auto name = scenario.file.cluster.get<std::string>();
     if (const std::size_t colon = name.rfind(':'); colon != std::string::npos) {

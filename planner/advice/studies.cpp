@@ -33,6 +33,12 @@ std::string whole_refusal(const SearchResult& result) {
   return fmt::format("{}: {}", most->family, most->reason);
 }
 
+/// How many nodes of the cluster's kind may be one cluster: those without adapters stay alone.
+int most_nodes(const SearchRequest& request) {
+  const hardware::Node& node = request.cluster.groups.front().node;
+  return node.adapters == 0 ? 1 : std::max(1, kMostDevices / node.devices);
+}
+
 double training_seconds(const SearchRequest& request, const Candidate& best) {
   return static_cast<double>(request.job.training.total_tokens) / best.simulation.tokens_per_s;
 }
@@ -115,6 +121,13 @@ std::vector<ScalePoint> scaling(const SearchRequest& request, const std::vector<
     if (effort.stop.stop_requested()) break;
     if (effort.says) effort.says(fmt::format("{} devices", count));
     ScalePoint point{count, (count + devices - 1) / devices, batch, {}, "", 0};
+    const hardware::Node& node = request.cluster.groups.front().node;
+    if (point.nodes > 1 && node.adapters == 0) {
+      point.refused = fmt::format("{} nodes: {} has no network adapters, so it can only be used as one node",
+                                  point.nodes, base::quote(node.name));
+      points.push_back(std::move(point));
+      continue;
+    }
     SearchRequest some = on_nodes(request, point.nodes);
     some.ranks = count;
     some.best = 1;
@@ -145,7 +158,6 @@ std::vector<ScalePoint> scaling(const SearchRequest& request, const std::vector<
 
 DeadlineAnswer smallest_cluster(const SearchRequest& request, double seconds, const Effort& effort) {
   DeadlineAnswer answer;
-  const int devices = request.cluster.groups.front().node.devices;
   // Slower iterations miss the deadline: they are not looked for.
   const program::Training& training = request.job.training;
   const double tokens = static_cast<double>(training.global_batch * training.sequence);
@@ -167,15 +179,16 @@ DeadlineAnswer smallest_cluster(const SearchRequest& request, double seconds, co
     return true;
   };
   const double least = std::ceil(least_training_s(on_nodes(request, 1)) / seconds);
-  if (least * devices > kMostDevices) {
-    answer.tried = kMostDevices / devices;
+  const int most = most_nodes(request);
+  if (least > most) {
+    answer.tried = most;
     return answer;
   }
   int high = std::max(1, static_cast<int>(least)), low = high - 1;  // low does not meet it, as far as was looked
   for (int i = 0; i < kMostDoublings && !effort.stop.stop_requested(); ++i) {
     if (meets(high)) break;
     low = high;
-    if (high * 2 * devices > kMostDevices) return answer;
+    if (high * 2 > most) return answer;
     high *= 2;
   }
   if (answer.nodes == 0) return answer;

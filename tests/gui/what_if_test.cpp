@@ -73,6 +73,19 @@ TEST_F(WhatIfWindow, AsksForDevicesBothWays) {
   EXPECT_EQ(what_if().answer().rows[2].scenario.file.job.training.global_batch, 32);
 }
 
+// Such a node is no larger cluster, which was found out only as its name was read.
+TEST_F(WhatIfWindow, LeavesNodesWithoutAdaptersAlone) {
+  const Scenario alone = with_cluster(small_scenario(), "generic-cpu:1");
+  begin(alone);
+  window_.show_view(MainWindow::kWhatIf);
+  const int devices = alone.cluster.devices();
+  put(Question::kDevices, QString("%1,%2").arg(devices).arg(2 * devices));
+  ASSERT_TRUE(answers());
+  ASSERT_EQ(what_if().answer().rows.size(), 2U);
+  EXPECT_FALSE(what_if().answer().rows[1].best.has_value());
+  EXPECT_THAT(what_if().answer().rows[1].refused, HasSubstr("no network adapters"));
+}
+
 TEST_F(WhatIfWindow, AsksForSequencesOfTheSameTokens) {
   put(Question::kSequence, "256:1024");
   ASSERT_TRUE(answers());

@@ -28,6 +28,22 @@ SearchRequest narrow() {
 
 double tokens_per_s(const SearchRequest& request) { return best_plan(request, {2, {}})->simulation.tokens_per_s; }
 
+// A node without adapters is no larger cluster, whatever is asked.
+TEST(Studies, NodesWithoutAdaptersStayAlone) {
+  SearchRequest request = narrow();
+  request.cluster = hardware::load_cluster("generic-cpu:1");
+  request.job.training.total_tokens = 1'000'000'000'000;
+  const int devices = request.cluster.devices();
+  const std::vector<ScalePoint> points = scaling(request, {devices, 2 * devices}, false, {2, {}});
+  ASSERT_EQ(points.size(), 2U);
+  EXPECT_TRUE(points[0].best.has_value()) << points[0].refused;
+  EXPECT_FALSE(points[1].best.has_value());
+  EXPECT_EQ(points[1].refused, "2 nodes: \"generic-cpu\" has no network adapters, so it can only be used as one node");
+  const DeadlineAnswer answer = smallest_cluster(request, 1, {2, {}});
+  EXPECT_FALSE(answer.best.has_value());
+  EXPECT_EQ(answer.tried, 1);
+}
+
 TEST(MemoryFront, TradesTimeForMemoryUntilNothingFits) {
   SearchRequest request = small_problem();
   const std::vector<Candidate> front = memory_front(request, {2, {}});

@@ -24,14 +24,14 @@ std::variant<std::int64_t, program::Infeasible> iteration(const program::Job& jo
 
 /// A bound on that, several times as quick: the plan by segments, each communication with its links to itself, in the
 /// order in which its work becomes ready (ps). The plan is simulated in that very order, where nothing gets shorter: op
-/// by op segments take the same, and links that are shared only longer. Where list_schedule_bounds() does not hold, that
-/// order again with segments relaxed to their ops on one lane (simulator::relaxed_makespan), which op by op run there
-/// one after the other as well. 0 of thousands of micro-batches that do not repeat themselves.
+/// by op segments take the same, and links that are shared only longer. Where list_schedule_bounds() does not hold,
+/// that order again with segments relaxed to their ops on one lane (simulator::relaxed_makespan), which op by op run
+/// there one after the other as well. 0 of thousands of micro-batches that do not repeat themselves.
 std::variant<std::int64_t, program::Infeasible> quick_bound(const program::Job& job, const hardware::Cluster& cluster,
                                                             bool memory);
 
-/// Whether the makespan by segments is a bound of the plan. It is not where, op by op, kernels of a segment run before the
-/// previous segment has ended: weight gradients of split backwards do, and those of experts whose exchanges overlap
+/// Whether the makespan by segments is a bound of the plan. It is not where, op by op, kernels of a segment run before
+/// the previous segment has ended: weight gradients of split backwards do, and those of experts whose exchanges overlap
 /// with another pass, as they start during a tensor collective at the end of the previous segment.
 bool list_schedule_bounds(const program::Plan& plan);
 

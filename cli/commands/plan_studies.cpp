@@ -109,7 +109,8 @@ std::string deadline(const StudyOptions& options, const SearchRequest& request, 
                      {"training_s", answer.seconds},
                      {"best", candidate_or_null(answer.best)}};
   if (!answer.best)
-    return fmt::format("\nno cluster of up to {} nodes trains within {}\n", answer.tried, duration(limit));
+    return fmt::format("\nno cluster of up to {} node{} trains within {}\n", answer.tried, answer.tried == 1 ? "" : "s",
+                       duration(limit));
   const SearchRequest there = planner::on_nodes(request, answer.nodes);
   return fmt::format("\nwithin {}: {} nodes, {} of training, {}: {}\n", duration(limit), answer.nodes,
                      duration(answer.seconds), price(training_of(there, *answer.best)->cost_usd),

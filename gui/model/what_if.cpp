@@ -208,8 +208,8 @@ class Study {
     const double limit_s = base::parse_seconds(request_.value).value_or_throw().value();
     planner::DeadlineAnswer found = planner::smallest_cluster(search_, limit_s, effort_);
     if (!found.best) {
-      sentence_ =
-          fmt::format("No cluster of up to {} nodes trains within {}.", count(found.tried), base::duration(limit_s));
+      sentence_ = fmt::format("No cluster of up to {} node{} trains within {}.", count(found.tried),
+                              found.tried == 1 ? "" : "s", base::duration(limit_s));
       return;
     }
     Scenario scenario = on_nodes(request_.scenario, found.nodes);

@@ -9,6 +9,7 @@
 
 #include "base/say.h"
 #include "runtime/communicator.h"
+#include "runtime/cuda/backoff.h"
 #include "runtime/cuda/check.h"
 #include "runtime/cuda/kernels/launch.h"
 #include "runtime/cuda/ranges.h"
@@ -136,12 +137,12 @@ Memory CudaBackend::allocate_on_host(std::int64_t bytes) {
 template <class Ask>
 void CudaBackend::await_answer(const Ask& ask) {
   const auto since = std::chrono::steady_clock::now();
-  for (;;) {
+  for (Backoff backoff;;) {
     const cudaError_t state = ask();
     if (state != cudaErrorNotReady) return TRIVIUM_CHECK_CUDA(state);
     static_cast<void>(cudaGetLastError());  // "not yet" is no failure, but is kept as one
     if (while_waiting_) while_waiting_(since);
-    std::this_thread::yield();
+    backoff.pause();
   }
 }
 

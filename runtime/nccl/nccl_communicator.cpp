@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "base/say.h"
+#include "runtime/cuda/backoff.h"
 #include "runtime/cuda/check.h"
 
 namespace trivium::runtime::nccl {
@@ -49,8 +50,9 @@ std::chrono::seconds patience() {
 bool end(ncclComm_t communicator) {
   constexpr auto kLongest = std::chrono::seconds(30);
   ncclResult_t state = ncclCommFinalize(communicator);
+  cuda::Backoff backoff;
   for (const Clock::time_point until = Clock::now() + kLongest; state == ncclInProgress && Clock::now() < until;) {
-    std::this_thread::yield();
+    backoff.pause();
     if (ncclCommGetAsyncError(communicator, &state) != ncclSuccess) return false;
   }
   return state == ncclSuccess && ncclCommDestroy(communicator) == ncclSuccess;
@@ -374,10 +376,11 @@ void NcclCommunicator::accept(ncclResult_t code) {
 
 void NcclCommunicator::settle(ncclComm_t communicator, ncclResult_t code) {
   const Clock::time_point until = Clock::now() + patience_;
+  cuda::Backoff backoff;
   while (code == ncclInProgress) {
     if (aborted_) throw_aborted();
     if (Clock::now() > until) fail("NCCL has not taken up a call; another rank has not come to it");
-    std::this_thread::yield();
+    backoff.pause();
     code = held([&] { return state_of(communicator); });
   }
   accept(code);

@@ -7,7 +7,8 @@
 #include <cstdlib>
 #include <cstring>
 #include <string_view>
-#include <thread>
+
+#include "runtime/cuda/backoff.h"
 
 namespace trivium::fake_gpu {
 namespace {
@@ -94,10 +95,14 @@ bool Machine::progress() {
 }
 
 void Machine::await(const std::function<bool()>& done) {
+  runtime::cuda::Backoff backoff;
   while (!done()) {
-    if (progress()) continue;
+    if (progress()) {
+      backoff = {};
+      continue;
+    }
     mutex.unlock();
-    std::this_thread::yield();
+    backoff.pause();
     mutex.lock();
   }
 }

@@ -33,16 +33,6 @@ double moved(const PublishedRun& run, const std::map<std::string, SourceShift>& 
 
 }  // namespace
 
-double mfu_of(const PublishedRun& run, double iteration_s) {
-  const program::Training& training = run.job.training;
-  const auto& peak = run.cluster.groups.front().node.device.peak;
-  const auto half = peak.find(hardware::Arithmetic::kFp16);
-  if (half == peak.end()) return 0;
-  const double tokens = static_cast<double>(training.global_batch) * static_cast<double>(training.sequence);
-  const double flops = models::flops_per_token(run.job.model, training.sequence).model * tokens;
-  return flops / (iteration_s * run.job.plan.ranks() * half->second.value());
-}
-
 std::map<std::string, SourceShift> read_left_out(const std::filesystem::path& csv) {
   const CsvTable table = table_of(csv, {"source", "fitted_bias", "left_out_bias"});
   std::map<std::string, SourceShift> shifts;

@@ -24,9 +24,6 @@ struct SourceShift {
 /// prints them. Errors: Failure(kInput) as `FILE:LINE: column: …`.
 std::map<std::string, SourceShift> read_left_out(const std::filesystem::path& csv);
 
-/// Model FLOPs utilisation of a run at that time, over the peak of 16 bits; 0 where the device has none.
-double mfu_of(const PublishedRun& run, double iteration_s);
-
 /// Rows of tiers A and B that could be replayed, of every table, in the class of the utilisation that is predicted: who
 /// asks the model has not measured. Errors with the source left out: `shifts` by source, `machines` by publisher
 /// and machine; of others as fitted. Errors: as read_published_runs().

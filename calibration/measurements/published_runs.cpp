@@ -23,4 +23,14 @@ bool is_published_runs(const imports::FileText& file) {
   return file.form() == imports::FileText::Form::kText && imports::has(file.first_line(), "measured_iteration_s");
 }
 
+double mfu_of(const PublishedRun& run, double iteration_s) {
+  const program::Training& training = run.job.training;
+  const auto& peak = run.cluster.groups.front().node.device.peak;
+  const auto half = peak.find(hardware::Arithmetic::kFp16);
+  if (half == peak.end()) return 0;
+  const double tokens = static_cast<double>(training.global_batch) * static_cast<double>(training.sequence);
+  const double flops = models::flops_per_token(run.job.model, training.sequence).model * tokens;
+  return flops / (iteration_s * run.job.plan.ranks() * half->second.value());
+}
+
 }  // namespace trivium::calibration

@@ -15,4 +15,7 @@ std::vector<PublishedRun> read_published_runs(const std::filesystem::path& csv);
 
 bool is_published_runs(const imports::FileText& file);
 
+/// Model FLOPs utilisation of a run at that time, over the peak of 16 bits; 0 where the device has none.
+double mfu_of(const PublishedRun& run, double iteration_s);
+
 }  // namespace trivium::calibration

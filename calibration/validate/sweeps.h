@@ -14,6 +14,8 @@ struct SweepCase {
   std::string sweep, plan;
   double measured = 0, predicted = 0;
   double samples_per_device = 0;
+  double mfu = 0;              ///< measured, a share
+  double fit_probability = 1;  ///< predicted
 };
 
 /// Cases of one sweep with equal plans are one plan, at their median. Sweeps of three plans or more, by name; among

@@ -73,17 +73,26 @@ struct TimelinePair {
   std::vector<Bar> predicted, measured;
 };
 
-/// Plans of one model, machine and batch that were all measured.
-struct Sweep {
-  std::string name;
+/// How well some plans of a sweep are told apart.
+struct SweepOrder {
   int plans = 0;
-  double regret = 0;         ///< measured time of the plan predicted fastest, over the best measured, - 1
-  double repeat_spread = 0;  ///< of equal plans, the largest: slowest over fastest measured, - 1; 0 without repeats
-  double spread = 0;         ///< slowest plan over the best measured, - 1
-  double samples_per_device = 0;
+  double regret = 0;  ///< measured time of the plan predicted fastest, over the best measured, - 1
+  /// The same where the choice is `trivium plan`'s: among plans that fit with a probability of 0.95, if there are any.
+  double regret_of_fitting = 0;
+  double spread = 0;  ///< slowest plan over the best measured, - 1
   std::optional<double> spearman = std::nullopt;
-  /// Whether the order of its plans can be judged: five plans or more, two samples a device, 5 % between them.
-  bool tells_order() const;
+};
+
+/// Plans of one model, machine and batch that were all measured.
+struct Sweep : SweepOrder {
+  std::string name;
+  double repeat_spread = 0;  ///< of equal plans, the largest: slowest over fastest measured, - 1; 0 without repeats
+  double samples_per_device = 0;
+  /// Of the plans that were measured at 10 % MFU or more, where those are three or more: below, something else than the
+  /// plan decides.
+  std::optional<SweepOrder> well_used = std::nullopt;
+  /// Whether an order can be judged: five plans or more, two samples a device, 5 % between them.
+  bool tells(const SweepOrder& order) const;
   double tolerated() const;  ///< the regret that repeats explain: the larger of 1 % and their spread
 };
 

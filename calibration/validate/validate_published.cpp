@@ -190,7 +190,8 @@ Validation validate_published(const std::filesystem::path& csv) {
     const ValidationRow& row = result.rows.back();
     if (row.unsupported || !row.ran || row.tier == "C") continue;
     const double samples = static_cast<double>(run.job.training.global_batch) / run.job.plan.ranks();
-    cases.push_back({run.sweep, run.plan, row.measured_iteration_s, row.predicted_iteration_s, samples});
+    cases.push_back({run.sweep, run.plan, row.measured_iteration_s, row.predicted_iteration_s, samples,
+                     mfu_of(run, run.iteration_s), row.fit_probability.value_or(1)});
   }
   result.groups = groups_of(result.rows);
   result.sweeps = find_sweeps(cases);

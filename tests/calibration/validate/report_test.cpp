@@ -30,7 +30,10 @@ Validation example() {
   missing.unsupported = "no such thing";
   v.rows = {good, worse, missing};
   v.groups = {{"source", "paper", 2, 0.15, -0.1, 0.15, 0.25, 1}};
-  v.sweeps = {{"sweep", 3, 0.02}};
+  v.sweeps.emplace_back();
+  v.sweeps[0].name = "sweep";
+  v.sweeps[0].plans = 3;
+  v.sweeps[0].regret = 0.02;
   return v;
 }
 

@@ -27,5 +27,28 @@ TEST(Sweeps, EqualPredictionsChooseTheSlower) {
   EXPECT_DOUBLE_EQ(find_sweeps(cases)[0].regret, 1);
 }
 
+// Plan a is predicted fastest but hardly fits; among those that fit c is, the second best measured. Of the plans that
+// were measured at 10 % MFU or more the slow d is none.
+TEST(Sweeps, ChoiceAmongPlansThatFitIsThatOfTheSearch) {
+  const SweepCase cases[] = {{"s", "a", 30, 5, 8, 0.2, 0.6},
+                             {"s", "b", 10, 9, 8, 0.4, 0.99},
+                             {"s", "c", 11, 8, 8, 0.4, 1},
+                             {"s", "d", 90, 7, 8, 0.02, 1}};
+  const std::vector<Sweep> sweeps = find_sweeps(cases);
+  ASSERT_EQ(sweeps.size(), 1u);
+  EXPECT_NEAR(sweeps[0].regret, 2, 1e-12);
+  EXPECT_NEAR(sweeps[0].regret_of_fitting, 8, 1e-12);
+  ASSERT_TRUE(sweeps[0].well_used.has_value());
+  EXPECT_EQ(sweeps[0].well_used->plans, 3);
+  EXPECT_NEAR(sweeps[0].well_used->regret, 2, 1e-12);
+  EXPECT_NEAR(sweeps[0].well_used->regret_of_fitting, 0.1, 1e-12);
+}
+
+TEST(Sweeps, WhereNoPlanSurelyFitsTheFastestIsChosen) {
+  const SweepCase cases[] = {
+      {"s", "a", 1, 5, 8, 0.4, 0.5}, {"s", "b", 2, 6, 8, 0.4, 0.5}, {"s", "c", 3, 7, 8, 0.4, 0.5}};
+  EXPECT_EQ(find_sweeps(cases)[0].regret_of_fitting, 0);
+}
+
 }  // namespace
 }  // namespace trivium::calibration

@@ -37,6 +37,7 @@ constexpr std::size_t kSimulated = 2;
 constexpr std::size_t kListScheduled = 8;
 constexpr std::size_t kOpened = 256;
 constexpr std::size_t kOthersAnyway = 2;
+constexpr auto kDive = std::chrono::milliseconds(300);
 constexpr std::int64_t kWorkWhenStopped = 6'000;  // layers times micro-batches: less than half a second
 
 /// A plan that was simulated.
@@ -72,6 +73,7 @@ class Searcher {
     if (!part) forbidden = std::async(std::launch::async, [&] { return count_forbidden(request_); });
     plant();
     result_.proved = settle();
+    if (!result_.proved && ranking_.empty() && result_.nodes_opened > 0) dive();
     take_stock();
     {
       bool all = true;  // of the answers have figures
@@ -173,6 +175,40 @@ class Searcher {
     return false;
   }
 
+  // Stopped while there are only bounds: the most promising nodes are followed down to plans until one that takes no
+  // time to speak of is simulated, so that there is an answer.
+  void dive() {
+    std::vector<Node> too_long;
+    const auto until = std::chrono::steady_clock::now() + kDive;
+    while (!open_.empty() && ranking_.empty() && std::chrono::steady_clock::now() < until) {
+      Node top = open_.top();
+      open_.pop();
+      std::optional<Node> plan = first_plan_below(std::move(top));
+      if (!plan) continue;
+      if (request_.job.model.layers * tree_.micro_batches(*plan->plan) < kWorkWhenStopped) {
+        conclude(*plan, simulated_time(*plan, {}), [&](const Node& of, std::int64_t ps) { rank(of, ps); });
+      } else {
+        too_long.push_back(*std::move(plan));
+      }
+    }
+    for (Node& node : too_long) open_.push(std::move(node));
+  }
+
+  // Opens the child with the lowest bound next, whatever else is open.
+  std::optional<Node> first_plan_below(Node node) {
+    while (!node.is_plan()) {
+      Expansion opened = tree_.open(node);
+      ++result_.nodes_opened;
+      for (Rejection& refusal : opened.refused) rejections_.enter(std::move(refusal));
+      if (opened.nodes.empty()) return std::nullopt;
+      const auto best = std::ranges::min_element(opened.nodes, std::less());
+      node = std::move(*best);
+      opened.nodes.erase(best);
+      for (Node& other : opened.nodes) open_.push(std::move(other));
+    }
+    return node;
+  }
+
   // The most promising nodes with which the same is to be done, none of them bounded above the limit.
   std::vector<Node> next(Next what) {
     const std::size_t most = what == Next::kOpen ? kOpened : what == Next::kListSchedule ? kListScheduled : kSimulated;
@@ -226,18 +262,31 @@ class Searcher {
 
   bool simulate(const std::vector<Node>& nodes) {
     return work_out(
-        nodes,
-        [&](const Node& node) {
-          return iteration(job_of(*node.plan), cluster(), !request_.ignore_memory, stop_, &topologies_);
-        },
-        [&](const Node& node, std::int64_t ps) {
-          ++result_.plans_simulated;
-          const Plan simulated = job_of(*node.plan).plan;
-          enter({simulated, ps, program::summary(simulated)});
-        });
+        nodes, [&](const Node& node) { return simulated_time(node, stop_); },
+        [&](const Node& node, std::int64_t ps) { rank(node, ps); });
   }
 
   using Worked = std::variant<std::int64_t, Infeasible>;
+
+  Worked simulated_time(const Node& node, const std::stop_token& stop) {
+    return iteration(job_of(*node.plan), cluster(), !request_.ignore_memory, stop, &topologies_);
+  }
+
+  void rank(const Node& node, std::int64_t ps) {
+    ++result_.plans_simulated;
+    const Plan simulated = job_of(*node.plan).plan;
+    enter({simulated, ps, program::summary(simulated)});
+  }
+
+  void conclude(const Node& node, Worked&& worked, const std::function<void(const Node&, std::int64_t)>& take) {
+    if (auto* no = std::get_if<Infeasible>(&worked)) {
+      rejections_.enter({std::move(*no), *node.plan, 1});
+    } else if (const std::int64_t ps = std::get<std::int64_t>(worked); ps == kStopped) {
+      open_.push(node);  // stopped before its turn
+    } else {
+      take(node, ps);
+    }
+  }
 
   bool work_out(const std::vector<Node>& nodes, const std::function<Worked(const Node&)>& work,
                 const std::function<void(const Node&, std::int64_t)>& take) {
@@ -245,15 +294,7 @@ class Searcher {
     const bool all = run_parallel(
         nodes.size(), threads_, stop_, [&](std::size_t i) { worked[i] = work(nodes[i]); },
         [&](std::size_t) { report(); });
-    for (std::size_t i = 0; i < nodes.size(); ++i) {
-      if (auto* no = std::get_if<Infeasible>(&worked[i])) {
-        rejections_.enter({std::move(*no), *nodes[i].plan, 1});
-      } else if (const std::int64_t ps = std::get<std::int64_t>(worked[i]); ps == kStopped) {
-        open_.push(nodes[i]);  // stopped before its turn
-      } else {
-        take(nodes[i], ps);
-      }
-    }
+    for (std::size_t i = 0; i < nodes.size(); ++i) conclude(nodes[i], std::move(worked[i]), take);
     report();
     return all;
   }

@@ -408,6 +408,23 @@ TEST(Search, StoppedBeforeItBeganHasNothingAndSaysSo) {
   EXPECT_TRUE(result.best.empty());
 }
 
+// Nothing but bounds is known at the first report.
+TEST(Search, StoppedBeforeAnyPlanIsSimulatedHasOneAllTheSame) {
+  std::stop_source source;
+  double reported = 0;
+  const SearchResult result =
+      search_as_given(small_problem(), 1, source.get_token(), [&](std::int64_t, std::int64_t, double best_s) {
+        reported = best_s;
+        source.request_stop();
+      });
+  EXPECT_EQ(reported, 0);
+  EXPECT_FALSE(result.proved);
+  ASSERT_EQ(result.best.size(), 1U);
+  EXPECT_EQ(result.best.front().simulation.iteration_s, result.best_s);
+  EXPECT_LE(result.bound_s, result.best_s);
+  EXPECT_GE(run(small_problem()).best_s, result.bound_s);
+}
+
 // The first round of plans is simulated, its best is reported, and the search is stopped there.
 TEST(Search, StoppedOnTheWayReturnsTheBestSoFar) {
   SearchRequest request = small_problem();

@@ -73,4 +73,19 @@ std::vector<std::string> ignored_members(const std::string& name_or_path) { retu
 
 std::int64_t modules_left_out(const std::string& name_or_path) { return load(name_or_path).modules; }
 
+Model with_modules(Model model, std::int64_t modules) {
+  if (modules == 0) {
+    model.mtp.reset();
+    return model;
+  }
+  if (model.positions == Positions::kLearned) {
+    throw base::Failure(base::ErrorKind::kUsage,
+                        fmt::format("{} has learned positions, which modules of multi-token prediction do not have",
+                                    base::one_line(model.name)));
+  }
+  if (!model.mtp) model.mtp.emplace();
+  model.mtp->depth = modules;
+  return model;
+}
+
 }  // namespace trivium::models

@@ -41,6 +41,10 @@ std::vector<std::string> ignored_members(const std::string& name_or_path);
 /// DeepSeek-V3: 671B, not 685B). 0 for shipped models and files of ours, whose `mtp` is taken. Errors: as load_model().
 std::int64_t modules_left_out(const std::string& name_or_path);
 
+/// The model trained with that many modules of multi-token prediction; 0: without. Errors: Failure(kUsage) for a model
+/// of learned positions, which they do not have.
+Model with_modules(Model model, std::int64_t modules);
+
 /// Names of the shipped models (`models/NAME.json`), sorted.
 std::vector<std::string> shipped_models();
 

@@ -64,14 +64,12 @@ void set_modules(const JobOptions& options, models::Model& model) {
                 left_out == 1 ? "it" : "them");
     }
   }
-  if (options.mtp == 0) model.mtp.reset();
-  if (options.mtp > 0) {
-    if (model.positions == models::Positions::kLearned) {
-      fail_usage(fmt::format("--mtp {}: {} has learned positions, which modules of multi-token prediction do not have",
-                             options.mtp, base::one_line(model.name)));
+  if (options.mtp >= 0) {
+    try {
+      model = models::with_modules(std::move(model), options.mtp);
+    } catch (const base::Failure& failure) {
+      fail_usage(fmt::format("--mtp {}: {}", options.mtp, failure.error().message));
     }
-    if (!model.mtp) model.mtp.emplace();
-    model.mtp->depth = options.mtp;
   }
   if (options.mtp_loss_scale == 0) return;
   if (!model.mtp) fail_usage("--mtp-loss-scale without modules of multi-token prediction; give --mtp 1");

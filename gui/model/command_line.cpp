@@ -11,9 +11,19 @@
 namespace trivium::gui {
 namespace {
 
+/// Whether options say the model: one that is shipped, with or without modules of multi-token prediction.
 bool is_shipped(const models::Model& model) {
   const std::vector<std::string> names = models::shipped_models();
-  return std::find(names.begin(), names.end(), model.name) != names.end() && models::load_model(model.name) == model;
+  if (std::find(names.begin(), names.end(), model.name) == names.end()) return false;
+  return models::with_modules(models::load_model(model.name), model.mtp_depth()) == model;
+}
+
+std::string model_options(const models::Model& model) {
+  std::string options = " --model " + shell_quoted(model.name);
+  if (models::load_model(model.name).mtp_depth() != model.mtp_depth()) {
+    options += fmt::format(" --mtp {}", model.mtp_depth());
+  }
+  return options;
 }
 
 std::string option(std::string field) {
@@ -66,7 +76,7 @@ bool is_said_by_options(const Scenario& scenario) {
 std::string command_line(const Scenario& scenario) {
   if (!is_said_by_options(scenario)) return "trivium simulate plan.json";
   const program::Job& job = scenario.file.job;
-  return fmt::format("trivium simulate --model {} --cluster {}{}{}", shell_quoted(job.model.name),
+  return fmt::format("trivium simulate{} --cluster {}{}{}", model_options(job.model),
                      shell_quoted(scenario.file.cluster.get<std::string>()), training_options(job.training),
                      plan_options(job.plan));
 }
@@ -75,7 +85,7 @@ std::string search_command(const Scenario& scenario, std::string_view command) {
   const program::Job& job = scenario.file.job;
   std::string words = fmt::format("trivium {}", command);
   if (is_said_by_options(scenario)) {
-    words += fmt::format(" --model {} --cluster {}{} --precision {}", shell_quoted(job.model.name),
+    words += fmt::format("{} --cluster {}{} --precision {}", model_options(job.model),
                          shell_quoted(scenario.file.cluster.get<std::string>()), training_options(job.training),
                          program::text_of(job.plan, "precision"));
     if (job.plan.stack != program::Plan().stack) words += " --stack " + program::text_of(job.plan, "stack");

@@ -21,6 +21,7 @@
 #include "hardware_profiles/load.h"
 #include "models/load.h"
 #include "models/model.h"
+#include "models/validate.h"
 #include "program/plan/job_json.h"
 
 namespace trivium::gui {
@@ -84,6 +85,7 @@ StartPanel::StartPanel(Document& document, QWidget* parent)
   form->addRow(make_cluster_notes());
   add_field(*form, "global_batch", "Global batch", "Samples per optimizer step");
   add_field(*form, "sequence", "Sequence", "Tokens per sample");
+  add_field(*form, "mtp", "MTP modules", "Multi-token prediction: one more token each, predicted at the end; none: 0");
   add_field(*form, "total_tokens", "Total tokens", "Of the whole training: 300 B, 1.5e12; none: not said");
   add_field(*form, "ranks", "Devices", "That a search may use; none: all");
   add_field(*form, "memory", "Device memory", "What a device has, with its unit: 80 GiB");
@@ -226,6 +228,10 @@ Scenario StartPanel::with_typed(const QString& name, Scenario s) const {
   program::Training& training = s.file.job.training;
   if (name == "global_batch") training.global_batch = whole_number(typed, 1, 1 << 24, "Global batch");
   if (name == "sequence") training.sequence = whole_number(typed, 1, 1 << 24, "Sequence");
+  if (name == "mtp") {
+    const std::int64_t modules = whole_number_or_none(typed, models::kMostModules, "MTP modules");
+    s.file.job.model = models::with_modules(std::move(s.file.job.model), modules);
+  }
   if (name == "total_tokens") training.total_tokens = whole_number_or_none(typed, kMostTokens, "Total tokens");
   if (name == "ranks") s.ranks = static_cast<int>(whole_number_or_none(typed, s.cluster.devices(), "Devices"));
   if (name == "memory") {
@@ -295,6 +301,8 @@ void StartPanel::show_scenario() {
   const auto counted_or_none = [](std::int64_t count) { return count == 0 ? QString() : text(count_text(count)); };
   fields_.at("global_batch")->setText(text(count_text(job.training.global_batch)));
   fields_.at("sequence")->setText(text(count_text(job.training.sequence)));
+  fields_.at("mtp")->setText(counted_or_none(job.model.mtp_depth()));
+  fields_.at("mtp")->setPlaceholderText("none");
   fields_.at("total_tokens")->setText(counted_or_none(job.training.total_tokens));
   fields_.at("ranks")->setText(counted_or_none(scenario.ranks));
   fields_.at("ranks")->setPlaceholderText(QString("all %1").arg(text(count_text(scenario.cluster.devices()))));

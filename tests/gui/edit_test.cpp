@@ -3,6 +3,8 @@
 #include <QPainter>
 
 #include "gui/model/cluster_edit.h"
+#include "gui/model/command_line.h"
+#include "models/load.h"
 #include "tests/gui/window_fixture.h"
 
 namespace trivium::gui {
@@ -119,6 +121,25 @@ TEST_F(Window, TakesCountsWithUnitsAndNoneForAll) {
   panel.field("total_tokens").clear();
   panel.apply("total_tokens");
   EXPECT_EQ(window_.document().scenario().file.job.training.total_tokens, 0);
+}
+
+TEST_F(Window, TakesModulesOfMultiTokenPrediction) {
+  Scenario scenario = staged_scenario();
+  scenario.file.job.model = models::load_model("llama3-8b");
+  begin(scenario);
+  StartPanel& panel = window_.start_panel();
+  EXPECT_EQ(plain(panel.field("mtp").text()), "");
+  type(panel.field("mtp"), "2");
+  EXPECT_EQ(window_.document().scenario().file.job.model.mtp_depth(), 2);
+  EXPECT_THAT(command_line(window_.document().scenario()), HasSubstr("--model llama3-8b --mtp 2 "));
+  type(panel.field("mtp"), "65");
+  EXPECT_FALSE(panel.wrong("mtp").isEmpty());
+  type(panel.field("mtp"), "0");
+  EXPECT_EQ(window_.document().scenario().file.job.model, models::load_model("llama3-8b"));
+  scenario.file.job.model = models::load_model("gpt3-175b");
+  begin(scenario);
+  type(panel.field("mtp"), "1");
+  EXPECT_THAT(plain(panel.wrong("mtp")), HasSubstr("learned positions"));
 }
 
 TEST_F(Window, ItsNamesOfPlansAreNotCutOff) {

@@ -11,7 +11,7 @@ namespace {
 using program::Storage;
 
 // AdamW's two moments in fp32, beside parameters in fp32 or, of half precision, an fp32 copy that goes with them.
-constexpr double kMomentBytes = 8, kCopyBytes = 4;
+constexpr double kMomentBytes = 8, kCopyBytes = 4, kParameterBytes = 2;
 
 bool is_closed(const SearchRequest& request) {
   if (request.ignore_memory || request.trainer != nullptr || request.fixed.contains("offload.optimizer")) return true;
@@ -49,6 +49,8 @@ bool opens_disks(const SearchRequest& request) {
   const auto parameters = static_cast<double>(models::count_parameters(request.job.model).total);
   const double copy = program::is_half(request.job.plan.precision) ? kCopyBytes : 0;
   const base::Bytes on_devices(parameters * (kMomentBytes + kCopyBytes)), on_hosts(parameters * (kMomentBytes + copy));
+  const bool stays = request.job.plan.offload.parameters == Storage::kNone;
+  if (stays && base::Bytes(parameters * kParameterBytes) > room.devices) return false;  // nothing helps
   return on_devices > room.devices && on_hosts > room.hosts;
 }
 

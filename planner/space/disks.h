@@ -6,9 +6,9 @@
 namespace trivium::planner {
 
 /// Whether neither all devices nor all hosts that a plan may use can hold the optimizer's state of the whole model, and
-/// every node has a disk: then the search tries it, and else it does not, as a host is always the faster place. Closed
-/// where `offload.optimizer` is fixed or a constraint forbids it, for other trainers' files, and where memory is
-/// ignored.
+/// every node has a disk, and the devices hold the parameters: then the search tries it, and else it does not, as a
+/// host is always the faster place. Closed where `offload.optimizer` is fixed or a constraint forbids it, for other
+/// trainers' files, and where memory is ignored.
 bool opens_disks(const SearchRequest& request);
 
 /// Whether every node has a disk, and copies that run beside the kernels.

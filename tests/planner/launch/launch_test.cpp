@@ -43,31 +43,6 @@ Launch exported(const program::Job& job, Trainer trainer) {
   return export_plan(job, hardware::load_cluster("dgx-a100-80gb:" + std::to_string(nodes)), trainer);
 }
 
-// What nobody chose is told by field, in the file too; what the file does not hold is not.
-TEST(Export, SaysWhichSettingsOfTheFileNobodyChose) {
-  program::Job job = gpt3();
-  job.training.optimizer.warmup_steps = 2000;
-  const Launch launch = exported(job, Trainer::kMegatron);
-  EXPECT_THAT(launch.defaults,
-              ElementsAre(Setting{"dropout", "0"}, Setting{"learning_rate", "0.0003"},
-                          Setting{"min_learning_rate", "3e-05"}, Setting{"beta1", "0.9"}, Setting{"beta2", "0.95"},
-                          Setting{"epsilon", "1e-08"}, Setting{"weight_decay", "0.1"}, Setting{"clip_norm", "1"}));
-  EXPECT_THAT(launch.text, HasSubstr("\n# Trivium's defaults: dropout 0, learning_rate 0.0003, "));
-
-  // torchtitan's file has no dropout and no rate at the end of the decay; accelerate's has no optimizer at all.
-  std::vector<std::string> titan;
-  for (const Setting& setting : exported(job, Trainer::kTorchtitan).defaults) titan.push_back(setting.field);
-  EXPECT_THAT(titan, ElementsAre("learning_rate", "beta1", "beta2", "epsilon", "weight_decay", "clip_norm"));
-  EXPECT_THAT(exported(job, Trainer::kAccelerate).text, Not(HasSubstr("defaults: learning")));
-
-  // What the user gave is chosen, though it is what would have been taken.
-  const hardware::Cluster cluster = hardware::load_cluster("dgx-a100-80gb:128");
-  const auto given = export_plan(job, cluster, Trainer::kTorchtitan,
-                                 {"learning_rate", "beta1", "beta2", "epsilon", "weight_decay", "clip_norm"});
-  EXPECT_THAT(given.defaults, IsEmpty());
-  EXPECT_THAT(given.text, Not(HasSubstr("defaults")));
-}
-
 // One size for all replicas: what the files say adds up to the batch, or there is no file.
 TEST(Export, ReplicasOfUnlikeMicroBatchesAreWrittenWithOne) {
   program::Job job;

@@ -88,6 +88,12 @@ void say_price(const std::string& trainer, const Price& price) {
             100 * (price.launched_s / price.planned_s - 1));
 }
 
+void say_defaults(const std::string& trainer, const std::vector<launch::Setting>& defaults) {
+  if (defaults.empty()) return;
+  base::say("note: {}: the file has Trivium's defaults of {}; options of the same names set them\n", trainer,
+            launch::text_of(defaults));
+}
+
 nlohmann::json price_json(const std::optional<Price>& price) {
   if (!price) return {};
   return {{"stack", price->stack},
@@ -96,16 +102,24 @@ nlohmann::json price_json(const std::optional<Price>& price) {
           {"why_not", price->why_not.empty() ? nlohmann::json() : nlohmann::json(price->why_not)}};
 }
 
+nlohmann::json defaults_json(const std::vector<launch::Setting>& defaults) {
+  nlohmann::json json = nlohmann::json::array();
+  for (const launch::Setting& setting : defaults) json.push_back({{"field", setting.field}, {"value", setting.value}});
+  return json;
+}
+
 void run(const ExportOptions& options) {
   const JobRequest request = resolve_plan(options.job);
   check_plan(request);
   const launch::TrainerVersion& trainer = trainer_named(options.trainer);
-  const launch::Launch written = launch::export_plan(request.file.job, request.cluster, trainer.trainer);
+  const launch::Launch written =
+      launch::export_plan(request.file.job, request.cluster, trainer.trainer, request.chosen);
   for (const launch::Loss& loss : written.losses) {
     base::say("warning: {}: {}: {}\n", options.trainer, loss.field, loss.what);
   }
   const std::optional<Price> price = price_of(request, trainer, written.losses);
   if (price) say_price(options.trainer, *price);
+  say_defaults(options.trainer, written.defaults);
   if (!options.output.empty()) base::write_file_atomically(options.output, written.text);
   if (!options.json) {
     if (options.output.empty()) print(written.text);
@@ -119,6 +133,7 @@ void run(const ExportOptions& options) {
     losses.push_back({{"field", loss.field},
                       {"what", loss.what},
                       {"becomes", loss.becomes.empty() ? nlohmann::json() : nlohmann::json(loss.becomes)}});
+  json["defaults"] = defaults_json(written.defaults);
   print_json(json);
 }
 

@@ -83,17 +83,17 @@ std::string fewer_ranks(const planner::SearchRequest& wanted, const planner::Sea
   return "";
 }
 
-/// What the trainer of --for cannot be told of the best plan; empty where it can be told all. Steps that the job does
-/// not say are nothing to tell.
-std::vector<planner::launch::Loss> not_expressed(const planner::TrainerSpace& trainer, const JobRequest& request,
-                                                 const planner::SearchResult& result) {
+/// The best plan as the file of --for says it; nothing is lost where there is none, nor are steps that the job does not
+/// say.
+planner::launch::Launch launched(const planner::TrainerSpace& trainer, const JobRequest& request,
+                                 const planner::SearchResult& result) {
   if (result.best.empty()) return {};
   program::Job job = request.file.job;
   job.plan = result.best.front().plan;
   const planner::launch::Trainer to = planner::launch::find_trainer(trainer.trainer)->trainer;
-  std::vector<planner::launch::Loss> losses = planner::launch::export_plan(job, request.cluster, to).losses;
-  std::erase_if(losses, [](const planner::launch::Loss& loss) { return loss.field == "total_tokens"; });
-  return losses;
+  planner::launch::Launch launch = planner::launch::export_plan(job, request.cluster, to, request.chosen);
+  std::erase_if(launch.losses, [](const planner::launch::Loss& loss) { return loss.field == "total_tokens"; });
+  return launch;
 }
 
 /// Member `for` of the result, and the same for people.
@@ -101,7 +101,8 @@ std::string for_trainer(const planner::SearchRequest& wanted, const JobRequest& 
                         const planner::SearchResult& result, nlohmann::json& json) {
   if (wanted.trainer == nullptr) return "";
   const planner::launch::TrainerVersion& version = *planner::launch::find_trainer(wanted.trainer->trainer);
-  const auto losses = not_expressed(*wanted.trainer, request, result);
+  const planner::launch::Launch launch = launched(*wanted.trainer, request, result);
+  const std::vector<planner::launch::Loss>& losses = launch.losses;
   auto& listed = json["for"] = {{"trainer", version.name},
                                 {"software", version.software},
                                 {"version", version.version},
@@ -119,6 +120,9 @@ std::string for_trainer(const planner::SearchRequest& wanted, const JobRequest& 
   for (const planner::launch::Loss& loss : losses) {
     listed["not_expressed"].push_back({{"field", loss.field}, {"what", loss.what}});
     text += fmt::format("  {} is not said there: {}\n", loss.field, loss.what);
+  }
+  if (!launch.defaults.empty()) {
+    text += fmt::format("  its file has Trivium's defaults of {}\n", planner::launch::text_of(launch.defaults));
   }
   return text;
 }

@@ -108,8 +108,8 @@ planner::TrialErrors errors_of(const simulator::Certainty& certainty) {
 void write_script(const TrialsOptions& options, const MeasuredPlan& trial) {
   if (options.command.find("{script}") == std::string::npos) return;
   const launch::Trainer to = launch::find_trainer(options.trainer)->trainer;
-  base::write_file_atomically(trial.script,
-                              launch::export_plan(trial.request.file.job, trial.request.cluster, to).text);
+  base::write_file_atomically(
+      trial.script, launch::export_plan(trial.request.file.job, trial.request.cluster, to, trial.request.chosen).text);
 }
 
 /// Seconds of an iteration: the median after the warm-up, of the run record where there is one, else of the log.

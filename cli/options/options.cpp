@@ -178,7 +178,8 @@ JobRequest resolve(const JobOptions& options) {
       continue;
     }
     program::set_field(job.plan, job.training, field, text);
-    if (std::find(plan_fields.begin(), plan_fields.end(), field) != plan_fields.end()) request.fixed.insert(field);
+    const bool is_of_plan = std::find(plan_fields.begin(), plan_fields.end(), field) != plan_fields.end();
+    (is_of_plan ? request.fixed : request.chosen).insert(field);
   }
   const bool says_attention = !options.plan_path.empty() || request.fixed.contains("attention");
   if (!says_attention) job.plan.attention = simulator::best_attention(job.plan, request.cluster);

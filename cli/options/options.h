@@ -64,7 +64,8 @@ bool is_flag_option(const std::string& word);
 struct JobRequest {
   program::PlanFile file;
   hardware::Cluster cluster;
-  std::set<std::string> fixed;  ///< plan fields given as options
+  std::set<std::string> fixed;   ///< plan fields given as options
+  std::set<std::string> chosen;  ///< training fields given as options
   int ranks = 0;
 };
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <nlohmann/json.hpp>
 #include <variant>
 #include <vector>
 
@@ -65,6 +66,42 @@ Launch write(const program::Job& job, const hardware::Cluster& cluster, Trainer 
   return {};
 }
 
+// How a training learns; the rest of its fields says what is trained, for how long and on which random numbers.
+bool is_of_learning(std::string_view field) {
+  constexpr std::array<std::string_view, 5> kOther{"sequence", "global_batch", "total_tokens", "decay_steps", "seed"};
+  return std::ranges::find(kOther, field) == kOther.end();
+}
+
+// Half of a default is valid wherever the default is; where that is zero, a half.
+nlohmann::json another_than(const nlohmann::json& value) {
+  if (value.is_number_integer()) return value.get<std::int64_t>() / 2;
+  return value.get<double>() > 0 ? value.get<double>() / 2 : 0.5;
+}
+
+// A file has a setting if it reads otherwise with another value of it: no list by trainer that has to be kept true.
+std::vector<Setting> defaults_in(const std::string& text, const program::Job& job, const hardware::Cluster& cluster,
+                                 Trainer trainer, const std::set<std::string>& chosen) {
+  const nlohmann::json ours = program::to_json(program::Training{});
+  const nlohmann::json asked = program::to_json(job.training);
+  std::vector<Setting> defaults;
+  for (const std::string& field : program::training_fields()) {
+    if (!is_of_learning(field) || chosen.contains(field) || asked[field] != ours[field]) continue;
+    program::Job other = job;
+    const std::string value = fmt::format("{:g}", ours[field].get<double>());
+    program::set_field(other.plan, other.training, field, another_than(ours[field]).dump());
+    if (write(other, cluster, trainer).text != text) defaults.push_back({field, value});
+  }
+  return defaults;
+}
+
+// The first comment of every file is its title; the defaults follow it, so that they go where the file goes.
+void say_defaults(Launch& launch) {
+  if (launch.defaults.empty()) return;
+  const std::string comment = fmt::format("# Trivium's defaults: {}.\n", text_of(launch.defaults));
+  const std::size_t title = launch.text.starts_with("# ") ? 0 : launch.text.find("\n# ") + 1;
+  launch.text.insert(launch.text.find('\n', title) + 1, comment);
+}
+
 }  // namespace
 
 std::span<const TrainerVersion> trainers() { return kTrainers; }
@@ -76,6 +113,14 @@ const TrainerVersion* find_trainer(std::string_view name) {
 
 const TrainerVersion& version_of(Trainer trainer) {
   return *std::find_if(kTrainers.begin(), kTrainers.end(), [&](const auto& t) { return t.trainer == trainer; });
+}
+
+std::string text_of(const std::vector<Setting>& settings) {
+  std::string text;
+  for (const Setting& setting : settings) {
+    text += fmt::format("{}{} {}", text.empty() ? "" : ", ", setting.field, setting.value);
+  }
+  return text;
 }
 
 std::optional<program::Plan> as_launched(const program::Job& job, const std::vector<Loss>& losses) {
@@ -118,14 +163,19 @@ Imported import_plan(const ImportRequest& request, Trainer trainer) {
   }
 }
 
-Launch export_plan(const program::Job& job, const hardware::Cluster& cluster, Trainer trainer) {
-  if (job.plan.replica_micro_batch.empty()) return write(job, cluster, trainer);
-  const program::Job alike = with_one_size(job);
-  Launch launch = write(alike, cluster, trainer);
-  launch.losses.push_back(
-      {"replica_micro_batch",
-       fmt::format("one size holds for all replicas; written as {}: the fast nodes wait for the slow ones",
-                   alike.plan.micro_batch)});
+Launch export_plan(const program::Job& job, const hardware::Cluster& cluster, Trainer trainer,
+                   const std::set<std::string>& chosen) {
+  const bool has_sizes = !job.plan.replica_micro_batch.empty();
+  const program::Job written = has_sizes ? with_one_size(job) : job;
+  Launch launch = write(written, cluster, trainer);
+  if (has_sizes) {
+    launch.losses.push_back(
+        {"replica_micro_batch",
+         fmt::format("one size holds for all replicas; written as {}: the fast nodes wait for the slow ones",
+                     written.plan.micro_batch)});
+  }
+  launch.defaults = defaults_in(launch.text, written, cluster, trainer, chosen);
+  say_defaults(launch);
   return launch;
 }
 

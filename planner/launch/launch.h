@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -36,17 +37,30 @@ struct Loss {
   bool operator==(const Loss&) const = default;
 };
 
+/// A training setting as text: {"warmup_steps", "10"}.
+struct Setting {
+  std::string field;
+  std::string value;
+  bool operator==(const Setting&) const = default;
+};
+
+/// "learning_rate 0.0003, warmup_steps 10".
+std::string text_of(const std::vector<Setting>& settings);
+
 /// A file that launches a plan.
 struct Launch {
   std::string form;  ///< "shell script", "TOML", "Python", "YAML"
   std::string text;
   std::vector<Loss> losses;
+  std::vector<Setting> defaults;  ///< settings of the file that are Trivium's defaults; its second comment lists them
 };
 
-/// The file that launches the job there, on as many of the cluster's nodes as it has ranks. Precondition: the counts of
-/// the plan are 1 or more, and its micro-batches share out the batch. Errors: Failure(kNoPlan) where they do so with
-/// different sizes alone (replica_micro_batch), which no trainer has.
-Launch export_plan(const program::Job& job, const hardware::Cluster& cluster, Trainer trainer);
+/// The file that launches the job there, on as many of the cluster's nodes as it has ranks. `chosen`: training fields
+/// that the user gave, which are no defaults though they have their values. Precondition: the counts of the plan are 1
+/// or more, and its micro-batches share out the batch. Errors: Failure(kNoPlan) where they do so with different sizes
+/// alone (replica_micro_batch), which no trainer has.
+Launch export_plan(const program::Job& job, const hardware::Cluster& cluster, Trainer trainer,
+                   const std::set<std::string>& chosen = {});
 
 /// Loss::becomes of a list that is not written: equal layers, one choice for all stages.
 inline constexpr std::string_view kCleared = "-";

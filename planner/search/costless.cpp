@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "models/model.h"
+#include "planner/space/disks.h"
 
 namespace trivium::planner {
 namespace {
@@ -26,15 +27,8 @@ std::optional<std::string> lacks_memory(const SearchRequest& request) {
   if (request.ignore_memory) return std::nullopt;
   const program::Offload& given = request.job.plan.offload;
   if (given.optimizer == program::Storage::kDisk || given.parameters == program::Storage::kDisk) return std::nullopt;
-  base::Bytes devices(0), hosts(0);
-  int left = request.ranks > 0 && request.cluster.homogeneous() ? request.ranks : request.cluster.devices();
-  for (const hardware::NodeGroup& group : request.cluster.groups) {
-    const hardware::Device& device = group.node.device;
-    const int used = std::min(left, group.count * group.node.devices);
-    left -= used;
-    devices += (device.memory - device.reserved) * used;
-    hosts += group.node.host_memory * ((used + group.node.devices - 1) / group.node.devices);
-  }
+  if (opens_disks(request)) return std::nullopt;
+  const auto [devices, hosts] = room_of(request);
   const auto parameters = static_cast<double>(models::count_parameters(request.job.model).total);
   const base::Bytes held(parameters * kParameterBytes), state(parameters * kStateBytes);
   const bool away = given.parameters == program::Storage::kHost;

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/readable.h"
+#include "planner/space/disks.h"
 #include "planner/space/levels.h"
 #include "planner/space/space.h"
 #include "program/plan/fields.h"
@@ -102,6 +103,9 @@ std::vector<Held> held_fields(const SearchRequest& request) {
     }
     if (const std::string names = holder.v_schedules(); field == "schedule" && !names.empty()) {
       held.push_back({field, "without " + names, "chunks in a V run where --schedule says so"});
+    }
+    if (field == "offload.optimizer" && has_disks(request.cluster) && !opens_disks(request)) {
+      held.push_back({field, "without disk", "devices or hosts can hold the optimizer's state"});
     }
     if (field == "expert_tensor" && holder.prefers_whole_experts()) {
       held.push_back(

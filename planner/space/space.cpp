@@ -8,6 +8,7 @@
 #include <numeric>
 #include <set>
 
+#include "planner/space/disks.h"
 #include "planner/space/divisors.h"
 #include "planner/space/placements.h"
 #include "simulator/placement/defaults.h"
@@ -38,7 +39,8 @@ bool concerns(const Constraint& constraint, const std::string& field) {
 
 int ranks_of(const SearchRequest& request) { return request.ranks > 0 ? request.ranks : request.cluster.devices(); }
 
-Space::Space(const SearchRequest& request) : request_(request), given_(request.job.plan) {
+Space::Space(const SearchRequest& request)
+    : request_(request), given_(request.job.plan), opens_disks_(opens_disks(request)) {
   if (request.fixed.contains("schedule") && request.fixed.contains("zero_stage") && given_.zero_stage > 1 &&
       program::traits_of(given_.schedule).splits_backward) {
     throw base::Failure(base::ErrorKind::kUsage,
@@ -257,6 +259,7 @@ std::vector<ShardingChoice> Space::states(const Plan& split, const PlacementChoi
   };
   std::vector<Storage> away{given_.offload.optimizer};
   if (!fixed("offload.optimizer") && lanes) away = {Storage::kNone, Storage::kHost};
+  if (opens_disks_) away.push_back(Storage::kDisk);
   std::vector<ShardingChoice> found;
   Plan tried = split;
   for (const int stage : zero) {

@@ -84,9 +84,9 @@ struct ShardingChoice {
 ///    first chunks of the model recompute more than the others, by eighths of the stages, with virtual stages by
 ///    eighths of the rounds through all stages.
 /// 5. state: zero_stage (0, and 1 to 3 with data ranks; up to 1 with split backwards or spread experts), shard_group
-/// (0,
-///    and with zero_stage 3 the replicas that share a node), overlap.gradient_reduction, overlap.parameter_gather (with
-///    zero_stage), offload.optimizer (none, host), compression (none, and fp16 with zero_stage 0).
+///    (0, and with zero_stage 3 the replicas that share a node), overlap.gradient_reduction, overlap.parameter_gather
+///    (with zero_stage), offload.optimizer (none, host; disk where opens_disks says so), compression (none, and fp16
+///    with zero_stage 0).
 class Space {
  public:
   /// The request must outlive it.
@@ -135,6 +135,7 @@ class Space {
 
   const SearchRequest& request_;
   const program::Plan& given_;
+  const bool opens_disks_;
   std::vector<program::Plan> splits_;
   std::vector<Bounds> bounds_;  // by the level that decides them
   mutable std::mutex mutex_;

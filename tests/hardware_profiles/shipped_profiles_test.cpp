@@ -90,17 +90,18 @@ INSTANTIATE_TEST_SUITE_P(All, ShippedProfile, testing::ValuesIn(shipped_profiles
 });
 
 TEST(ShippedProfiles, HoldEveryMachineOfThePublishedRuns) {
-  EXPECT_THAT(shipped_profiles(),
-              testing::ElementsAre(
-                  "a100-pcie-80gb", "aws-p3-16xlarge-v100-16gb", "azure-ndm-a100-80gb", "b200-4x", "b200-hgx",
-                  "dgx-a100-40gb", "dgx-a100-80gb", "dgx-b200", "dgx-b300", "dgx-h100", "dgx-h100-80gb",
-                  "dgx1-v100-16gb", "dgx1-v100-32gb", "dgx2-v100-32gb", "eos-dgx-h100", "gb200-nvl72", "gb300-nvl72",
-                  "gcp-a3-h100", "generic-cpu", "grand-teton-h100-96gb-500w", "h100-8x", "h200", "h200-hgx", "h800-hgx",
-                  "hf-h100-80gb-efa", "ibm-h100-800gbps", "internevo-a100-80gb-4x100g-roce", "jean-zay-a100-80gb",
-                  "jean-zay-v100-16gb", "jean-zay-v100-32gb", "kempner-h200-4x", "mlperf-b200", "mlperf-b300",
-                  "mlperf-gb200-nvl72", "mlperf-gb300-nvl72", "mlperf-h100", "mlperf-h200", "mosaic-a100-40gb",
-                  "mosaic-a100-80gb", "mosaic-h100-80gb", "selene-dgx-a100-80gb", "simumax-b200-8x",
-                  "vtrain-a100-80gb-800gbps", "vtrain-hgx-a100", "whitefiber-h200"));
+  EXPECT_THAT(
+      shipped_profiles(),
+      testing::ElementsAre(
+          "a100-pcie-40gb", "a100-pcie-80gb", "aws-p3-16xlarge-v100-16gb", "azure-ndm-a100-80gb", "b200-4x", "b200-hgx",
+          "dgx-a100-40gb", "dgx-a100-80gb", "dgx-b200", "dgx-b300", "dgx-h100", "dgx-h100-80gb", "dgx1-v100-16gb",
+          "dgx1-v100-32gb", "dgx2-v100-32gb", "eos-dgx-h100", "gb200-nvl72", "gb300-nvl72", "gcp-a3-h100",
+          "generic-cpu", "grand-teton-h100-96gb-500w", "h100-8x", "h100-pcie-80gb", "h200", "h200-hgx", "h800-hgx",
+          "hf-h100-80gb-efa", "ibm-h100-800gbps", "internevo-a100-80gb-4x100g-roce", "jean-zay-a100-80gb",
+          "jean-zay-v100-16gb", "jean-zay-v100-32gb", "kempner-h200-4x", "l40s", "mlperf-b200", "mlperf-b300",
+          "mlperf-gb200-nvl72", "mlperf-gb300-nvl72", "mlperf-h100", "mlperf-h200", "mosaic-a100-40gb",
+          "mosaic-a100-80gb", "mosaic-h100-80gb", "rtx-4090", "selene-dgx-a100-80gb", "simumax-b200-8x",
+          "vtrain-a100-80gb-800gbps", "vtrain-hgx-a100", "whitefiber-h200"));
 }
 
 TEST(ShippedProfiles, SeleneIsWhatItsPaperPrints) {
@@ -115,6 +116,26 @@ TEST(ShippedProfiles, SeleneIsWhatItsPaperPrints) {
   EXPECT_EQ(node.adapters, 8);
   // Ring all-reduce of 1 GiB over 8 in 8193 us: 2 * 7/8 * 2^30 B / 8.193 ms = 229.35 GB/s.
   EXPECT_NEAR(node.allreduce_bus.at(8).value(), 2 * 7.0 / 8 * 1073741824 / 8193e-6, 0.01e9);
+}
+
+TEST(ShippedProfiles, CardsOfOneServerAreWhatTheirSheetsPrint) {
+  const Device a100 = load_node("a100-pcie-40gb").device;
+  EXPECT_EQ(a100.memory.value(), 42949672960.0);  // 40 * 2^30
+  EXPECT_EQ(a100.memory_bandwidth.value(), 1555e9);
+  EXPECT_EQ(a100.peak.at(Arithmetic::kBf16).value(), 312e12);
+  const Device h100 = load_node("h100-pcie-80gb").device;
+  EXPECT_EQ(h100.peak.at(Arithmetic::kBf16).value(), 756e12);
+  EXPECT_EQ(h100.multiprocessors, 114);
+  EXPECT_FALSE(h100.fp8.products.empty());  // the kernels of the same chip
+  for (const char* name : {"l40s", "rtx-4090"}) {
+    const Device device = load_node(name).device;
+    EXPECT_EQ(device.peak.count(Arithmetic::kFp64), 0u) << name;
+    EXPECT_TRUE(device.fp8.products.empty()) << name;  // has the peak, but nobody measured the kernels
+  }
+  // Half of what crosses PCIe switches: copies go through the host.
+  const Node cards = load_node("rtx-4090");
+  EXPECT_NEAR(cards.allreduce_bus.at(8).value() / load_node("a100-pcie-80gb").allreduce_bus.at(8).value(), 0.5, 0.01);
+  EXPECT_EQ(cards.adapters, 0);
 }
 
 TEST(ShippedProfiles, V100HasNeitherBf16NorFlashAttention) {

@@ -3,10 +3,14 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <nlohmann/json.hpp>
+
 #include "hardware_profiles/load.h"
 #include "models/load.h"
 #include "planner/advice/relax.h"
 #include "planner/search/search.h"
+#include "planner/space/disks.h"
+#include "program/plan/job_json.h"
 #include "tests/planner/problems.h"
 
 namespace trivium::planner {
@@ -39,6 +43,50 @@ TEST(LacksMemory, UnlessTheHostsMayHoldTheState) {
               HasSubstr("parameters and optimizer state take 1.91 TiB, all devices together"));
   request.ignore_memory = true;
   EXPECT_EQ(lacks_memory(request), std::nullopt);
+}
+
+/// GPT-3 6.7B on four cards of 16 GiB: 6.66 G parameters of 12 bytes are 80 GB, the devices hold 63.6 GB. Parameters in
+/// 16 bits and fp32 gradients, 6 bytes, do fit: 40 GB.
+SearchRequest workstation(double host_gib) {
+  SearchRequest request = request_for("gpt3-6.7b", "rtx-4090:1");
+  request.job.plan.precision = program::DType::kBf16;
+  hardware::Node& node = request.cluster.groups.front().node;
+  node.devices = 4;
+  node.device.memory = base::Bytes(16 * base::kGiB);
+  node.host_memory = base::Bytes(host_gib * base::kGiB);
+  node.disk = base::BytesPerSecond(5e9);
+  return request;
+}
+
+TEST(OpensDisks, WhereNeitherDevicesNorHostsHoldTheState) {
+  EXPECT_TRUE(opens_disks(workstation(64)));
+  EXPECT_EQ(lacks_memory(workstation(8)), std::nullopt);  // 72 GB with the devices: no plan without the disk
+  EXPECT_FALSE(opens_disks(workstation(80)));
+  SearchRequest request = workstation(64);
+  request.cluster.groups.front().node.disk = base::BytesPerSecond(0);
+  EXPECT_FALSE(opens_disks(request));
+  request = workstation(64);
+  request.constraints.push_back({Constraint::Kind::kForbid, "offload.optimizer", "disk"});
+  EXPECT_FALSE(opens_disks(request));
+  request = workstation(64);
+  request.fixed.insert("offload.optimizer");
+  EXPECT_FALSE(opens_disks(request));
+}
+
+// The same plan as with the disk fixed by hand, and proved.
+TEST(OpensDisks, TheSearchFindsThePlanThatTheHandFinds) {
+  SearchRequest request = workstation(64);
+  request.best = 1;
+  const SearchResult found = search(request, 1, {}, {});
+  ASSERT_EQ(found.best.size(), 1u);
+  EXPECT_TRUE(found.proved);
+  EXPECT_EQ(found.best.front().plan.offload.optimizer, program::Storage::kDisk);
+  request.fixed.insert("offload.optimizer");
+  request.job.plan.offload.optimizer = program::Storage::kDisk;
+  const SearchResult by_hand = search(request, 1, {}, {});
+  ASSERT_EQ(by_hand.best.size(), 1u);
+  EXPECT_EQ(program::to_json(found.best.front().plan), program::to_json(by_hand.best.front().plan));
+  EXPECT_EQ(found.best.front().simulation.iteration_s, by_hand.best.front().simulation.iteration_s);
 }
 
 // On 8 of 16 devices 624 GiB are there, and the memory of one host.

@@ -124,8 +124,22 @@ Reason why_no_experts(const CsvTable::Row& row) {
 
 Reason why_no_task(const CsvTable::Row& row) {
   const std::string& task = row.given("task");
-  if (task.empty() || task == "pretrain" || task == "sft") return std::nullopt;
-  return fmt::format("task {}: frozen weights are not a field of the plan", task);
+  if (task.empty() || task == "pretrain" || task == "sft" || task == "lora") return std::nullopt;
+  return fmt::format("task {}: neither pretraining nor fine-tuning of all weights or of adapters (lora)", task);
+}
+
+/// Adapters of a LoRA row, which tables do not print: those of the recipes that the software comes with.
+/// MLPerf Training v4.0 (NVIDIA, llama2_70b_lora, megatron_gpt_peft_tuning_config.yaml): rank 16, alpha 32, attention.
+/// NeMo 1 (megatron_gpt_finetuning_config.yaml): rank and alpha 32, queries, keys and values alone.
+/// NeMo 2 (finetune_recipe, performance_mode), likewise, and Megatron-Bridge (llama3.py, llama3_*_peft_config), with
+/// all targets: rank 8 and alpha 16 for 8B models, 16 and 32 for 70B.
+program::Lora adapters_of(const CsvTable::Row& row, const program::StackTraits& stack, const models::Model& model) {
+  if (row.given("task") != "lora") return {};
+  constexpr std::int64_t kLarge = 8192;  // hidden, of a 70B model
+  if (stack.name.ends_with("mlperf")) return {16, 32, true, true, false, false};
+  if (stack.name.starts_with("megatron-nemo1")) return {32, 32, true, false, false, false};
+  const bool all = stack.name.starts_with("megatron-bridge"), large = model.hidden >= kLarge;
+  return {large ? 16 : 8, large ? 32.0 : 16.0, true, all, all, all};
 }
 
 /// Words that this reader does not know, where others stand for a setting.
@@ -326,6 +340,7 @@ void read_job(const CsvTable::Row& row, PublishedRun& run) {
   run.job.training.sequence = run.job.model.max_sequence;
   run.job.training.global_batch = row.integer("global_batch", 1, CsvTable::Row::kMostCounted);
   run.job.training.dropout = stack->usual_dropout;
+  run.job.training.lora = adapters_of(row, *stack, run.job.model);
   const int stages = run.job.plan.chunks();
   if (stack->balances_by_cost && stages > 1 && stages <= run.job.model.layers) {
     run.job.plan.stage_layers = layers_by_cost(run.job.model, stages);

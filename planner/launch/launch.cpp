@@ -119,6 +119,11 @@ Imported import_plan(const ImportRequest& request, Trainer trainer) {
 }
 
 Launch export_plan(const program::Job& job, const hardware::Cluster& cluster, Trainer trainer) {
+  if (job.training.lora.used()) {
+    throw base::Failure(base::ErrorKind::kNoPlan,
+                        "lora_rank: adapters are not written for other trainers yet, and without them the file would "
+                        "train all weights; use lora_rank 0, or run it here");
+  }
   if (job.plan.replica_micro_batch.empty()) return write(job, cluster, trainer);
   const program::Job alike = with_one_size(job);
   Launch launch = write(alike, cluster, trainer);

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "models/model.h"
+#include "program/lower/adapters.h"
 
 namespace trivium::planner {
 namespace {
@@ -36,7 +37,8 @@ std::optional<std::string> lacks_memory(const SearchRequest& request) {
     hosts += group.node.host_memory * ((used + group.node.devices - 1) / group.node.devices);
   }
   const auto parameters = static_cast<double>(models::count_parameters(request.job.model).total);
-  const base::Bytes held(parameters * kParameterBytes), state(parameters * kStateBytes);
+  const bool frozen = request.job.training.lora.used();
+  const base::Bytes held(parameters * kParameterBytes), state(parameters * (frozen ? kParameterBytes : kStateBytes));
   const bool away = given.parameters == program::Storage::kHost;
   if (!away && held > devices) {
     return "the parameters take " + base::to_text(held) + ", all devices together hold " + base::to_text(devices);
@@ -50,8 +52,10 @@ std::optional<std::string> lacks_memory(const SearchRequest& request) {
 
 double least_training_s(const SearchRequest& request) {
   const program::Training& training = request.job.training;
-  const double whole = models::flops_per_token(request.job.model, training.sequence).model;
-  const double without_attention = models::flops_per_token(request.job.model, 1).model;
+  program::Job short_one = request.job;
+  short_one.training.sequence = 1;
+  const double whole = program::flops_per_token(request.job).model;
+  const double without_attention = program::flops_per_token(short_one).model;
   program::Plan one = request.job.plan;
   one.tensor = one.context = one.pipeline = one.data = 1;
   one.stage_nodes.clear();

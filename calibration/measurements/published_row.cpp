@@ -89,6 +89,11 @@ Reason why_not_this_precision(const CsvTable::Row& row) {
   return fmt::format("precision {}: not one of the plan", row.text("precision"));
 }
 
+/// Recipes of LoRA (adapters_of) leave recomputation off, and their rows do not say so.
+bool recipe_recomputes_nothing(const CsvTable::Row& row) {
+  return row.given("task") == "lora" && row.text("recompute").empty();
+}
+
 /// Columns of the split that the source does not print.
 Reason why_no_split(const CsvTable::Row& row) {
   for (const char* column :
@@ -96,7 +101,10 @@ Reason why_no_split(const CsvTable::Row& row) {
     if (row.text(column).empty()) return fmt::format("{} is not given", column);
   }
   if (row.text("vpp").empty() && row.text("pp") != "1") return "vpp is not given";
-  if (row.text("recompute").empty()) return "recompute is not given";
+  if (row.text("recompute").empty()) {
+    if (recipe_recomputes_nothing(row)) return std::nullopt;
+    return "recompute is not given";
+  }
   if (!row.find("recompute", kRecompute)) {
     return fmt::format("recompute {}: the plan cannot say which products are kept", row.text("recompute"));
   }
@@ -264,7 +272,9 @@ program::Plan plan_of(const CsvTable::Row& row, const program::StackTraits& stac
   plan.zero_stage = static_cast<int>(row.integer("zero_stage", 0, 3));
   const int shard = shard_of(row, plan.data);
   if (plan.zero_stage > 0 && shard > 1 && shard < plan.data) plan.shard_group = shard;
-  plan.recompute = static_cast<program::Recompute>(row.one_of("recompute", kRecompute));
+  if (!recipe_recomputes_nothing(row)) {
+    plan.recompute = static_cast<program::Recompute>(row.one_of("recompute", kRecompute));
+  }
   plan.attention = static_cast<program::Attention>(row.one_of("attention", kAttention));
   plan.fp8 = recipe_of(row).value_or(program::Fp8::kNone);
   plan.precision = plan.fp8 == program::Fp8::kNone ? static_cast<DType>(row.one_of("precision", kPrecisions))

@@ -63,7 +63,7 @@ struct TrainingField {
   nlohmann::json (*json)(const Training&);
   /// Errors: Failure(kInput) with the JSON pointer.
   void (*read)(const base::JsonReader&, Training&);
-  bool (*absent)(const Training&) = nullptr;  ///< left out of JSON; null: never
+  bool absent_by_default = false;  ///< left out of JSON where it has its default
 
   bool is_list() const;
 };

@@ -79,7 +79,9 @@ nlohmann::json to_json(const Plan& plan) {
 nlohmann::json to_json(const Training& training) {
   nlohmann::json json;
   for (const TrainingField& field : training_field_table()) {
-    if (field.absent == nullptr || !field.absent(training)) json[field.name] = field.json(training);
+    nlohmann::json value = field.json(training);
+    if (field.absent_by_default && value == field.json(Training{})) continue;
+    json[field.name] = std::move(value);
   }
   return json;
 }

@@ -60,8 +60,6 @@ void read_targets(const JsonReader& reader, Lora& lora) {
   }
 }
 
-bool no_adapters(const Training& training) { return training.lora == Lora{}; }
-
 }  // namespace
 
 bool TrainingField::is_list() const { return json(Training{}).is_array(); }
@@ -102,13 +100,13 @@ const std::vector<TrainingField>& training_field_table() {
                   below_one(r, false)),
       {"lora_rank", "R", "LoRA: rank of the adapters that are trained; 0: all parameters are",
        [](const Training& t) { return nlohmann::json(t.lora.rank); },
-       [](const JsonReader& r, Training& t) { t.lora.rank = r.integer(0, kMostRank); }, no_adapters},
+       [](const JsonReader& r, Training& t) { t.lora.rank = r.integer(0, kMostRank); }, true},
       {"lora_alpha", "ALPHA", "LoRA: alpha / rank is the factor on adapters; 0: the rank",
        [](const Training& t) { return nlohmann::json(t.lora.alpha); },
-       [](const JsonReader& r, Training& t) { t.lora.alpha = positive(r); }, no_adapters},
+       [](const JsonReader& r, Training& t) { t.lora.alpha = positive(r); }, true},
       {"lora_targets", "LIST", "LoRA: what has adapters, of qkv, projection, fc1, fc2; default: all",
        [](const Training& t) { return targets_of(t.lora); },
-       [](const JsonReader& r, Training& t) { read_targets(r, t.lora); }, no_adapters},
+       [](const JsonReader& r, Training& t) { read_targets(r, t.lora); }, true},
   };
   return kTable;
 }

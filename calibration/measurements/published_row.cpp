@@ -219,7 +219,10 @@ void set_overlap(const CsvTable::Row& row, const program::StackTraits& stack, pr
   plan.overlap.gradient_reduction = row.text("dp_overlap").empty() ? by_default : yes(row, "dp_overlap");
   plan.overlap.parameter_gather = (plan.zero_stage == 1 || plan.zero_stage == 3) && stack.gathers_ahead_by_default;
   const std::string& tensor = row.given("tp_comm_overlap");
-  plan.overlap.tensor = plan.tensor > 1 && (tensor.empty() ? stack.overlaps_tensor_collectives : tensor != "no");
+  // A switch of MLPerf's configurations, noted where the column, which knows True and False, is left empty.
+  const bool noted = row.text("notes").find("TP_COMM_OVERLAP=1") != std::string::npos;
+  const bool usual = stack.overlaps_tensor_collectives || noted;
+  plan.overlap.tensor = plan.tensor > 1 && (tensor.empty() ? usual : tensor != "no");
   // A switch of Megatron-Bridge's recipes, noted where a table's rows were traced to them.
   plan.overlap.expert = plan.expert > 1 && row.text("notes").find("moe_a2a_overlap=True") != std::string::npos;
 }

@@ -104,7 +104,7 @@ const std::vector<TrainingField>& training_field_table() {
       {"lora_alpha", "ALPHA", "LoRA: alpha / rank is the factor on adapters; 0: the rank",
        [](const Training& t) { return nlohmann::json(t.lora.alpha); },
        [](const JsonReader& r, Training& t) { t.lora.alpha = positive(r); }, true},
-      {"lora_targets", "LIST", "LoRA: what has adapters, of qkv, projection, fc1, fc2; default: all",
+      {"lora_targets", "NAME,NAME,...", "LoRA: what has adapters: qkv, projection, fc1, fc2; default: all",
        [](const Training& t) { return targets_of(t.lora); },
        [](const JsonReader& r, Training& t) { read_targets(r, t.lora); }, true},
   };

@@ -136,18 +136,30 @@ Reason why_no_task(const CsvTable::Row& row) {
   return fmt::format("task {}: neither pretraining nor fine-tuning of all weights or of adapters (lora)", task);
 }
 
+/// Adapters of models of 8B, and of 70B and more.
+struct AdapterRecipe {
+  program::Lora small, large;
+};
+
 /// Adapters of a LoRA row, which tables do not print: those of the recipes that the software comes with.
 /// MLPerf Training v4.0 (NVIDIA, llama2_70b_lora, megatron_gpt_peft_tuning_config.yaml): rank 16, alpha 32, attention.
 /// NeMo 1 (megatron_gpt_finetuning_config.yaml): rank and alpha 32, queries, keys and values alone.
 /// NeMo 2 (finetune_recipe, performance_mode), likewise, and Megatron-Bridge (llama3.py, llama3_*_peft_config), with
 /// all targets: rank 8 and alpha 16 for 8B models, 16 and 32 for 70B.
-program::Lora adapters_of(const CsvTable::Row& row, const program::StackTraits& stack, const models::Model& model) {
-  if (row.given("task") != "lora") return {};
-  constexpr std::int64_t kLarge = 8192;  // hidden, of a 70B model
-  if (stack.name.ends_with("mlperf")) return {16, 32, true, true, false, false};
-  if (stack.name.starts_with("megatron-nemo1")) return {32, 32, true, false, false, false};
-  const bool all = stack.name.starts_with("megatron-bridge"), large = model.hidden >= kLarge;
-  return {large ? 16 : 8, large ? 32.0 : 16.0, true, all, all, all};
+const AdapterRecipe* adapters_of(const CsvTable::Row& row) {
+  constexpr program::Lora kBenchmark{16, 32, true, true, false, false}, kWide{32, 32, true, false, false, false};
+  static const std::map<std::string_view, AdapterRecipe> kRecipes = {
+      {"megatron-nemo-mlperf", {kBenchmark, kBenchmark}},
+      {"megatron-nemo1", {kWide, kWide}},
+      {"megatron-nemo2", {{8, 16, true, false, false, false}, {16, 32, true, false, false, false}}},
+      {"megatron-bridge", {{8, 16}, {16, 32}}}};
+  const auto found = kRecipes.find(row.text("software"));
+  return found == kRecipes.end() ? nullptr : &found->second;
+}
+
+Reason why_no_adapters(const CsvTable::Row& row) {
+  if (row.given("task") != "lora" || adapters_of(row) != nullptr) return std::nullopt;
+  return fmt::format("task lora: no recipe of {} is known", row.text("software"));
 }
 
 /// Words that this reader does not know, where others stand for a setting.
@@ -172,8 +184,8 @@ Reason why_no_ranks(const CsvTable::Row& row) {
 }
 
 Reason why_unsupported(const CsvTable::Row& row) {
-  for (const auto& why : {why_no_model, why_no_task, why_not_this_precision, why_no_split, why_unknown_word,
-                          why_no_experts, why_no_ranks}) {
+  for (const auto& why : {why_no_model, why_no_task, why_no_adapters, why_not_this_precision, why_no_split,
+                          why_unknown_word, why_no_experts, why_no_ranks}) {
     if (Reason reason = why(row)) return reason;
   }
   return std::nullopt;
@@ -353,7 +365,10 @@ void read_job(const CsvTable::Row& row, PublishedRun& run) {
   run.job.training.sequence = run.job.model.max_sequence;
   run.job.training.global_batch = row.integer("global_batch", 1, CsvTable::Row::kMostCounted);
   run.job.training.dropout = stack->usual_dropout;
-  run.job.training.lora = adapters_of(row, *stack, run.job.model);
+  constexpr std::int64_t kLarge = 8192;  // hidden, of a 70B model
+  if (row.given("task") == "lora") {
+    run.job.training.lora = run.job.model.hidden >= kLarge ? adapters_of(row)->large : adapters_of(row)->small;
+  }
   const int stages = run.job.plan.chunks();
   if (stack->balances_by_cost && stages > 1 && stages <= run.job.model.layers) {
     run.job.plan.stage_layers = layers_by_cost(run.job.model, stages);

@@ -1,6 +1,7 @@
 // The rows of a training's fields.
 #include <array>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "program/plan/fields.h"
 

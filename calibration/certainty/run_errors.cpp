@@ -7,6 +7,7 @@
 #include "calibration/measurements/csv.h"
 #include "calibration/measurements/published_runs.h"
 #include "calibration/validate/validate.h"
+#include "program/lower/adapters.h"
 #include "simulator/certainty/certainty.h"
 #include "simulator/cost/gemm.h"
 
@@ -52,6 +53,7 @@ RunErrors run_errors(const std::vector<std::filesystem::path>& tables, const std
     for (std::size_t i = 0; i < runs.size(); ++i) {
       const ValidationRow& row = validation.rows[i];
       if (row.unsupported || !row.ran || row.tier == "C") continue;
+      if (runs[i].job.training.lora.used()) continue;  // recipes and packed samples that tables do not print
       const auto like =
           simulator::likeness_of(runs[i].job, runs[i].cluster, mfu_of(runs[i], row.predicted_iteration_s));
       const double off = std::log(row.measured_iteration_s / row.predicted_iteration_s);

@@ -105,7 +105,7 @@ std::string publisher_of(const std::string& source) {
 std::vector<MachineRuns> leave_out_scales(const std::vector<PublishedRun>& runs) {
   std::map<std::pair<std::string, std::string>, std::vector<const PublishedRun*>> members;
   for (const PublishedRun& run : runs) {
-    if (!run.timed() || run.tier == "C" || !busy(run)) continue;
+    if (!run.timed() || run.tier == "C" || !busy(run) || run.job.training.lora.used()) continue;
     members[{run.hardware, publisher_of(run.source)}].push_back(&run);
   }
   std::vector<MachineRuns> machines;

@@ -89,6 +89,11 @@ Reason why_not_this_precision(const CsvTable::Row& row) {
   return fmt::format("precision {}: not one of the plan", row.text("precision"));
 }
 
+/// Recipes of LoRA (adapters_of) leave recomputation off, and their rows do not say so.
+bool recipe_recomputes_nothing(const CsvTable::Row& row) {
+  return row.given("task") == "lora" && row.text("recompute").empty();
+}
+
 /// Columns of the split that the source does not print.
 Reason why_no_split(const CsvTable::Row& row) {
   for (const char* column :
@@ -96,7 +101,10 @@ Reason why_no_split(const CsvTable::Row& row) {
     if (row.text(column).empty()) return fmt::format("{} is not given", column);
   }
   if (row.text("vpp").empty() && row.text("pp") != "1") return "vpp is not given";
-  if (row.text("recompute").empty()) return "recompute is not given";
+  if (row.text("recompute").empty()) {
+    if (recipe_recomputes_nothing(row)) return std::nullopt;
+    return "recompute is not given";
+  }
   if (!row.find("recompute", kRecompute)) {
     return fmt::format("recompute {}: the plan cannot say which products are kept", row.text("recompute"));
   }
@@ -124,8 +132,34 @@ Reason why_no_experts(const CsvTable::Row& row) {
 
 Reason why_no_task(const CsvTable::Row& row) {
   const std::string& task = row.given("task");
-  if (task.empty() || task == "pretrain" || task == "sft") return std::nullopt;
-  return fmt::format("task {}: frozen weights are not a field of the plan", task);
+  if (task.empty() || task == "pretrain" || task == "sft" || task == "lora") return std::nullopt;
+  return fmt::format("task {}: neither pretraining nor fine-tuning of all weights or of adapters (lora)", task);
+}
+
+/// Adapters of models of 8B, and of 70B and more.
+struct AdapterRecipe {
+  program::Lora small, large;
+};
+
+/// Adapters of a LoRA row, which tables do not print: those of the recipes that the software comes with.
+/// MLPerf Training v4.0 (NVIDIA, llama2_70b_lora, megatron_gpt_peft_tuning_config.yaml): rank 16, alpha 32, attention.
+/// NeMo 1 (megatron_gpt_finetuning_config.yaml): rank and alpha 32, queries, keys and values alone.
+/// NeMo 2 (finetune_recipe, performance_mode), likewise, and Megatron-Bridge (llama3.py, llama3_*_peft_config), with
+/// all targets: rank 8 and alpha 16 for 8B models, 16 and 32 for 70B.
+const AdapterRecipe* adapters_of(const CsvTable::Row& row) {
+  constexpr program::Lora kBenchmark{16, 32, true, true, false, false}, kWide{32, 32, true, false, false, false};
+  static const std::map<std::string_view, AdapterRecipe> kRecipes = {
+      {"megatron-nemo-mlperf", {kBenchmark, kBenchmark}},
+      {"megatron-nemo1", {kWide, kWide}},
+      {"megatron-nemo2", {{8, 16, true, false, false, false}, {16, 32, true, false, false, false}}},
+      {"megatron-bridge", {{8, 16}, {16, 32}}}};
+  const auto found = kRecipes.find(row.text("software"));
+  return found == kRecipes.end() ? nullptr : &found->second;
+}
+
+Reason why_no_adapters(const CsvTable::Row& row) {
+  if (row.given("task") != "lora" || adapters_of(row) != nullptr) return std::nullopt;
+  return fmt::format("task lora: no recipe of {} is known", row.text("software"));
 }
 
 /// Words that this reader does not know, where others stand for a setting.
@@ -150,8 +184,8 @@ Reason why_no_ranks(const CsvTable::Row& row) {
 }
 
 Reason why_unsupported(const CsvTable::Row& row) {
-  for (const auto& why : {why_no_model, why_no_task, why_not_this_precision, why_no_split, why_unknown_word,
-                          why_no_experts, why_no_ranks}) {
+  for (const auto& why : {why_no_model, why_no_task, why_no_adapters, why_not_this_precision, why_no_split,
+                          why_unknown_word, why_no_experts, why_no_ranks}) {
     if (Reason reason = why(row)) return reason;
   }
   return std::nullopt;
@@ -197,7 +231,10 @@ void set_overlap(const CsvTable::Row& row, const program::StackTraits& stack, pr
   plan.overlap.gradient_reduction = row.text("dp_overlap").empty() ? by_default : yes(row, "dp_overlap");
   plan.overlap.parameter_gather = (plan.zero_stage == 1 || plan.zero_stage == 3) && stack.gathers_ahead_by_default;
   const std::string& tensor = row.given("tp_comm_overlap");
-  plan.overlap.tensor = plan.tensor > 1 && (tensor.empty() ? stack.overlaps_tensor_collectives : tensor != "no");
+  // A switch of MLPerf's configurations, noted where the column, which knows True and False, is left empty.
+  const bool noted = row.text("notes").find("TP_COMM_OVERLAP=1") != std::string::npos;
+  const bool usual = stack.overlaps_tensor_collectives || noted;
+  plan.overlap.tensor = plan.tensor > 1 && (tensor.empty() ? usual : tensor != "no");
   // A switch of Megatron-Bridge's recipes, noted where a table's rows were traced to them.
   plan.overlap.expert = plan.expert > 1 && row.text("notes").find("moe_a2a_overlap=True") != std::string::npos;
 }
@@ -250,7 +287,9 @@ program::Plan plan_of(const CsvTable::Row& row, const program::StackTraits& stac
   plan.zero_stage = static_cast<int>(row.integer("zero_stage", 0, 3));
   const int shard = shard_of(row, plan.data);
   if (plan.zero_stage > 0 && shard > 1 && shard < plan.data) plan.shard_group = shard;
-  plan.recompute = static_cast<program::Recompute>(row.one_of("recompute", kRecompute));
+  if (!recipe_recomputes_nothing(row)) {
+    plan.recompute = static_cast<program::Recompute>(row.one_of("recompute", kRecompute));
+  }
   plan.attention = static_cast<program::Attention>(row.one_of("attention", kAttention));
   plan.fp8 = recipe_of(row).value_or(program::Fp8::kNone);
   plan.precision = plan.fp8 == program::Fp8::kNone ? static_cast<DType>(row.one_of("precision", kPrecisions))
@@ -326,6 +365,10 @@ void read_job(const CsvTable::Row& row, PublishedRun& run) {
   run.job.training.sequence = run.job.model.max_sequence;
   run.job.training.global_batch = row.integer("global_batch", 1, CsvTable::Row::kMostCounted);
   run.job.training.dropout = stack->usual_dropout;
+  constexpr std::int64_t kLarge = 8192;  // hidden, of a 70B model
+  if (row.given("task") == "lora") {
+    run.job.training.lora = run.job.model.hidden >= kLarge ? adapters_of(row)->large : adapters_of(row)->small;
+  }
   const int stages = run.job.plan.chunks();
   if (stack->balances_by_cost && stages > 1 && stages <= run.job.model.layers) {
     run.job.plan.stage_layers = layers_by_cost(run.job.model, stages);

@@ -29,7 +29,7 @@ double mfu_of(const PublishedRun& run, double iteration_s) {
   const auto half = peak.find(hardware::Arithmetic::kFp16);
   if (half == peak.end()) return 0;
   const double tokens = static_cast<double>(training.global_batch) * static_cast<double>(training.sequence);
-  const double flops = models::flops_per_token(run.job.model, training.sequence).model * tokens;
+  const double flops = program::flops_per_token(run.job).model * tokens;
   return flops / (iteration_s * run.job.plan.ranks() * half->second.value());
 }
 

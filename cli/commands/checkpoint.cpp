@@ -115,7 +115,9 @@ void write(const Conversion& c, checkpoint::Description description, const check
   if (is_single_file(c.to)) {
     const models::Model& model = description.job.job.model;
     const nlohmann::json config = checkpoint::hugging_face_config(model);
-    checkpoint::write_hugging_face(checkpoint::whole_values(tensors), model, c.to);
+    checkpoint::WholeTensors whole = checkpoint::whole_values(tensors);
+    checkpoint::merge_adapters(whole, description.job.job.training.lora.scale());
+    checkpoint::write_hugging_face(whole, model, c.to);
     const fs::path beside = fs::path(c.to).parent_path() / "config.json";
     std::error_code ignored;
     if (!fs::exists(beside, ignored)) base::write_file_atomically(beside, base::json_text(config, 2) + "\n");

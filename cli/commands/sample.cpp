@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <map>
 #include <memory>
 #include <string>
 
@@ -14,6 +15,7 @@
 #include "cli/options/values.h"
 #include "cli/render/render.h"
 #include "runtime/checkpoint/checkpoint.h"
+#include "runtime/checkpoint/whole.h"
 #include "runtime/text/tokenizer.h"
 
 namespace trivium::cli {
@@ -27,6 +29,12 @@ struct SampleOptions {
 std::unique_ptr<runtime::text::Tokenizer> tokenizer_of(const SampleOptions& options) {
   if (options.vocabulary.empty()) return runtime::text::bytes_tokenizer();
   return runtime::text::open_bpe(options.vocabulary, options.merges);
+}
+
+runtime::checkpoint::StoredTensors borrowed(const runtime::checkpoint::WholeTensors& whole, const std::string& where) {
+  std::map<std::string, runtime::checkpoint::StoredTensors::Borrowed> values;
+  for (const auto& [name, tensor] : whole) values[name] = {tensor.rows, tensor.columns, tensor.values.data()};
+  return {values, where};
 }
 
 void sample(const SampleOptions& options) {
@@ -50,7 +58,14 @@ void sample(const SampleOptions& options) {
     print_as_it_is(tokenizer->decode({&token, 1}));
     return std::fflush(stdout) == 0;  // nobody reads on: nothing more to write
   };
-  runtime::generate::sample(model, opened.tensors, std::move(prompt), how);
+  const program::Lora& adapters = opened.description.job.job.training.lora;
+  if (adapters.used()) {
+    runtime::checkpoint::WholeTensors whole = runtime::checkpoint::whole_values(opened.tensors);
+    runtime::checkpoint::merge_adapters(whole, adapters.scale());
+    runtime::generate::sample(model, borrowed(whole, path.string()), std::move(prompt), how);
+  } else {
+    runtime::generate::sample(model, opened.tensors, std::move(prompt), how);
+  }
   print("\n");
 }
 

@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <initializer_list>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "cli/render/render.h"
 #include "hardware_profiles/price_text.h"
@@ -133,7 +135,17 @@ nlohmann::json simulation_json(const JobRequest& request, const program::Program
   return json;
 }
 
-std::string model_heading(const models::Model& model) {
+std::string model_heading(const program::Job& job) {
+  const models::Model& model = job.model;
+  const program::Lora& lora = job.training.lora;
+  if (lora.used()) {
+    std::string targets;
+    for (const auto& [name, has] : std::initializer_list<std::pair<const char*, bool>>{
+             {"qkv", lora.qkv}, {"projection", lora.projection}, {"fc1", lora.fc1}, {"fc2", lora.fc2}}) {
+      if (has) targets += (targets.empty() ? "" : ", ") + std::string(name);
+    }
+    return fmt::format("{} with adapters of rank {} ({})", heading(model.name), lora.rank, targets);
+  }
   if (!model.mtp) return heading(model.name);
   const std::string modules = model.mtp->depth == 1 ? "a module" : fmt::format("{} modules", model.mtp->depth);
   return fmt::format("{} and {} of multi-token prediction", heading(model.name), modules);
@@ -143,7 +155,7 @@ std::string simulation_report(const JobRequest& request, const Simulation& simul
                               const std::optional<program::Infeasible>& too_big) {
   const program::Job& job = request.file.job;
   std::string text =
-      fmt::format("{} on {}: {}\n", model_heading(job.model), request.cluster.name, program::summary(job.plan));
+      fmt::format("{} on {}: {}\n", model_heading(job), request.cluster.name, program::summary(job.plan));
   if (too_big) text += fmt::format("hypothetical, memory ignored: {}\n", too_big->reason);
   text += fmt::format("\n  iteration   {} (90 % of measurements: {})\n", seconds(simulation.iteration_s),
                       interval_text(simulation.certainty.iteration_s));

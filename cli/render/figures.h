@@ -33,8 +33,8 @@ nlohmann::json breakdown_json(const simulator::Simulation& simulation);
 nlohmann::json simulation_json(const JobRequest& request, const program::Program& program,
                                const simulator::Simulation& simulation, bool hypothetical);
 
-/// The model's name, with what else is trained.
-std::string model_heading(const models::Model& model);
+/// The model's name, with what else, or what alone, is trained.
+std::string model_heading(const program::Job& job);
 
 /// The same for people. `too_big`: why the plan does not fit, where it was simulated all the same.
 std::string simulation_report(const JobRequest& request, const simulator::Simulation& simulation,

@@ -197,7 +197,7 @@ nlohmann::json result_json(const JobRequest& request, const planner::SearchReque
 std::string result_report(const JobRequest& request, const planner::SearchRequest& wanted,
                           const planner::SearchResult& result, bool all) {
   const program::Job& job = request.file.job;
-  std::string text = fmt::format("{} on {}, batch {} x {} tokens\n\n", model_heading(job.model), request.cluster.name,
+  std::string text = fmt::format("{} on {}, batch {} x {} tokens\n\n", model_heading(job), request.cluster.name,
                                  job.training.global_batch, job.training.sequence);
   if (wanted.ignore_memory) text += "hypothetical: memory is ignored\n\n";
   if (!result.best.empty()) text += candidates_table(result.best, "<plan") + "\n";

@@ -48,13 +48,21 @@ std::string plan_options(const program::Plan& plan) {
   return options;
 }
 
+// As an option takes it: of a list its entries with commas between them.
+std::string text_of(const nlohmann::json& value) {
+  if (!value.is_array()) return value.is_string() ? value.get<std::string>() : value.dump();
+  std::string text;
+  for (const nlohmann::json& entry : value) text += (text.empty() ? "" : ",") + text_of(entry);
+  return text;
+}
+
 std::string training_options(const program::Training& training) {
   const program::Training usual;
   std::string options;
   for (const program::TrainingField& field : program::training_field_table()) {
     const nlohmann::json value = field.json(training);
     if (value == field.json(usual)) continue;
-    options += option(field.name) + " " + shell_quoted(value.is_string() ? value.get<std::string>() : value.dump());
+    options += option(field.name) + " " + shell_quoted(text_of(value));
   }
   return options;
 }

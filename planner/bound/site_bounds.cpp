@@ -30,6 +30,7 @@ std::int64_t least_reduction_ps(const program::Job& job, const hardware::Cluster
   const program::Plan& plan = job.plan;
   if (cluster.links.empty() || plan.data * plan.context == 1) return 0;
   if (plan.compression == program::Compression::kTopK) return 0;
+  if (job.training.lora.used()) return 0;  // of the layers' matrices nothing is reduced
   const simulator::PlacedCluster placed(plan, cluster);
   const program::Mesh mesh(plan);
   const double sent = kLeastBytes * parameters_of_layer(job.model) / plan.tensor;

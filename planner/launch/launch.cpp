@@ -165,6 +165,11 @@ Imported import_plan(const ImportRequest& request, Trainer trainer) {
 
 Launch export_plan(const program::Job& job, const hardware::Cluster& cluster, Trainer trainer,
                    const std::set<std::string>& chosen) {
+  if (job.training.lora.used()) {
+    throw base::Failure(base::ErrorKind::kNoPlan,
+                        "lora_rank: adapters are not written for other trainers yet, and without them the file would "
+                        "train all weights; use lora_rank 0, or run it here");
+  }
   const bool has_sizes = !job.plan.replica_micro_batch.empty();
   const program::Job written = has_sizes ? with_one_size(job) : job;
   Launch launch = write(written, cluster, trainer);

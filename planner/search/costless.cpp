@@ -4,13 +4,15 @@
 
 #include "models/model.h"
 #include "planner/space/disks.h"
+#include "program/lower/adapters.h"
 
 namespace trivium::planner {
 namespace {
 
 // A parameter in 16 bits (fp32 and fp64 take more), and with its AdamW state: fp32 copy and two moments, which stacks
 // that keep no other copy between steps hold instead of it; in fp32 itself and two moments.
-constexpr double kParameterBytes = 2, kStateBytes = 12;
+// Frozen ones may be kept in 4 bits.
+constexpr double kParameterBytes = 2, kStateBytes = 12, kLeastBytes = 0.5;
 
 bool may_offload(const SearchRequest& request) {
   const auto closed = [](const Constraint& constraint) {
@@ -30,7 +32,9 @@ std::optional<std::string> lacks_memory(const SearchRequest& request) {
   if (opens_disks(request)) return std::nullopt;
   const auto [devices, hosts] = room_of(request);
   const auto parameters = static_cast<double>(models::count_parameters(request.job.model).total);
-  const base::Bytes held(parameters * kParameterBytes), state(parameters * kStateBytes);
+  const bool frozen = request.job.training.lora.used(), low = request.job.plan.fp8 != program::Fp8::kNone;
+  const double kept = frozen && low ? kLeastBytes : kParameterBytes;
+  const base::Bytes held(parameters * kept), state(parameters * (frozen ? kept : kStateBytes));
   const bool away = given.parameters == program::Storage::kHost;
   if (!away && held > devices) {
     return "the parameters take " + base::to_text(held) + ", all devices together hold " + base::to_text(devices);
@@ -44,8 +48,10 @@ std::optional<std::string> lacks_memory(const SearchRequest& request) {
 
 double least_training_s(const SearchRequest& request) {
   const program::Training& training = request.job.training;
-  const double whole = models::flops_per_token(request.job.model, training.sequence).model;
-  const double without_attention = models::flops_per_token(request.job.model, 1).model;
+  program::Job short_one = request.job;
+  short_one.training.sequence = 1;
+  const double whole = program::flops_per_token(request.job).model;
+  const double without_attention = program::flops_per_token(short_one).model;
   program::Plan one = request.job.plan;
   one.tensor = one.context = one.pipeline = one.data = 1;
   one.stage_nodes.clear();

@@ -44,7 +44,7 @@ bool has_disks(const hardware::Cluster& cluster) {
 }
 
 bool opens_disks(const SearchRequest& request) {
-  if (!has_disks(request.cluster) || is_closed(request)) return false;
+  if (request.job.training.lora.used() || !has_disks(request.cluster) || is_closed(request)) return false;
   const Room room = room_of(request);
   const auto parameters = static_cast<double>(models::count_parameters(request.job.model).total);
   const double copy = program::is_half(request.job.plan.precision) ? kCopyBytes : 0;

@@ -32,8 +32,8 @@ enum class OpKind : std::uint8_t {
   kPosition,           // T, hidden, sequence           x (T,n), table (k,n)                 y (T,n), may be x
   kPositionBackward,   //  "                            dy (T,n)                             dtable (k,n) +=
   kNorm,          // T, hidden                     x, weight (n), bias (n or -1)        y, stats (T,2) mean and 1/sigma
-  kNormBackward,  //  "                            x, weight, stats, dy, dskip or -1    dx = dskip + …, dweight +=,
-                  //  dbias += (or -1)
+  kNormBackward,  //  "                            x, weight, stats, dy, dskip or -1,   dx = dskip + …, dweight += or
+                  // -1, dbias += or -1; of a LayerNorm whose bias has no gradient: that bias or -1
   kHeadNorm,      // T, dim                        qkv (T, q|k|v), weight of q (n), of k (n), or -1 both
                   //                                                              y (T, q|k|v): every head
                   // of q and k by its root mean square, v as it is; 1/sigma (T, heads+kv)
@@ -194,7 +194,8 @@ struct Op {
   std::int64_t m = 0, n = 0, k = 0;
   double epsilon = 1e-5;   ///< norm kinds
   double score_scale = 0;  ///< attention kinds: factor on scores; 0: 1 / sqrt(head_dim); embedding kinds: on rows, loss
-                           ///< kinds: on logits, before their cap; 0: 1; kScaleQueries: slope
+                           ///< kinds: on logits, before their cap, kMatmul (without a bias) and kMatmulDgrad: on the
+                           ///< product; 0: 1; kScaleQueries: slope
   double soft_cap = 0;     ///< attention and loss kinds: c of x -> c tanh(x / c) on scores or logits; 0: none
   double loss_share = 1;   ///< kLoss, kLossBackward: factor on the loss
   std::int64_t elements = 0;  ///< communication and optimizer kinds; kRoute: C; kDispatch and its like: the rank's

@@ -43,14 +43,15 @@ struct Parameter {
   std::int64_t offset = 0;           ///< elements from the start of the chunk's parameters
   bool partial_over_tensor = false;  ///< replicated, but every tensor rank has a part of its gradient only
   bool decayed = false;              ///< weight decay applies (matrices)
+  bool frozen = false;               ///< stays as it is: has no gradient and no optimizer state
   bool tied_copy = false;            ///< the last stage's copy of the embedding: not counted, not saved
   double init_std = 0;               ///< normal(0, std) where positive, else the constant `init_value`
   double init_value = 0;
   int value = kNoBuffer, gradient = kNoBuffer;  ///< where it lies, among the kind's buffers
 };
 
-/// Gradients that are reduced together: a contiguous range of the chunk's parameters, padded to a multiple of the ranks
-/// that share its optimizer state.
+/// Gradients that are reduced together, or frozen parameters that are gathered together: a contiguous range of the
+/// chunk's parameters, padded to a multiple of the ranks that share its optimizer state.
 struct Bucket {
   std::int16_t first_segment = 0, last_segment = 0;  ///< of the forward body, inclusive
   std::int64_t begin = 0;                            ///< element offset within the chunk's parameters and gradients
@@ -59,6 +60,7 @@ struct Bucket {
   std::int64_t optimizer_offset =
       0;                ///< bytes within the chunk's optimizer space: m, then v, then master, `shard` each
   bool expert = false;  ///< experts spread over ranks: reduced over kExpertData, else over kData
+  bool frozen = false;  ///< of frozen parameters: no gradients, no optimizer state. Such buckets come last
   int parts = 1;        ///< collectives that move it: part p of a shard is a shard of the bucket's part p
   // ZeRO 3 keeps parameters, ZeRO 2 and 3 gradients as shards; -1 where the bucket is kept whole.
   std::int64_t parameter_shard = -1;  ///< element offset within the chunk's parameters
@@ -83,6 +85,9 @@ struct Bucket {
   int staged_state = kNoBuffer;      ///< buffer of Space::kStaging in which offloaded optimizer state is used
   int staged_gradient = kNoBuffer;   ///< likewise its gradients, the whole or the shard that is kept
   int staged_parameter = kNoBuffer;  ///< likewise its parameters
+
+  /// Used together with another bucket of its layers, so it has slots of its own.
+  bool apart() const { return expert || frozen; }
 
   /// First element of the gradients that are kept, whole or as a shard, within the chunk's.
   std::int64_t kept_gradients() const { return gradient_shard >= 0 ? gradient_shard : begin + gradient_shift; }
@@ -146,6 +151,8 @@ struct ChunkTemplate {
 
   /// Parts of a forward after the layers, which a backward comes to first.
   int parts_at_end() const { return head ? 1 + mtp : 0; }
+  /// Parts of a forward. A backward has them the other way round, but for an embedding that is not trained.
+  int parts() const { return layers + (embedding ? 1 : 0) + parts_at_end(); }
 };
 
 /// A chunk of a stage.

@@ -63,6 +63,8 @@ struct Settings {
   bool shards_parameters = false;          ///< ZeRO 3
   bool gathers_first = false;              ///< ZeRO 1 and 2: parameters are gathered during the next forward
   bool compresses = false;                 ///< gradients between ranks are compressed
+  bool frozen = false;                     ///< all parameters but adapters (LoRA)
+  std::int64_t spared_in_8_bits = 0;       ///< bytes of a layer that a stack with StackTraits::frozen_in_8_bits saves
   std::int64_t sent_bytes_per_sample = 0;  ///< of what a stage hands to the next
   double model_flops_per_token = 0;        ///< forward and backward, without recomputation
 

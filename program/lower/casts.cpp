@@ -35,8 +35,9 @@ LayerWriter::CastTo LayerWriter::cast_gradient(int dy, const Product& product, c
   Rows gradient = shape;
   gradient.operand = Fp8Operand::kGradient;
   const std::string name = fmt::format("gradient of {}", product.parameter);
-  const CastTo to{cast_buffer(name, gradient, true, false, layer), cast_buffer(name, gradient, false, true, layer),
-                  dbias};
+  const bool trained = !s_.lora.used();  // else no gradient of a weight reads it
+  const CastTo to{cast_buffer(name, gradient, true, false, layer),
+                  trained ? cast_buffer(name, gradient, false, true, layer) : kNoBuffer, dbias};
   cast(dy, gradient, to, layer, Pass::kBackward);
   return to;
 }

@@ -100,6 +100,7 @@ void ChunkShape::set_types(const Job& job) {
   wide = is_half(type) ? DType::kFp32 : type;
   const StackTraits* stack = find_stack(plan.stack);
   gradient = is_half(type) && !(stack != nullptr && stack->keeps_half_gradients(type)) ? DType::kFp32 : type;
+  lora = job.training.lora;
   fp8 = plan.fp8;
   keeps_casts = fp8 != Fp8::kNone && plan.zero_stage < 3;
 }

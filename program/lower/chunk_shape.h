@@ -38,6 +38,7 @@ struct ChunkShape {
   DType gradient = DType::kFp32;
   Fp8 fp8 = Fp8::kNone;      ///< recipe of the layers' products
   bool keeps_casts = false;  ///< weights in 8 bits live from a step's first forward on; else they are cast at each use
+  Lora lora;                 ///< where it is used, all but adapters is frozen
   bool sequence_parallel = false;
   int tensor = 1;
   int transfer_parts = 1;  ///< in which tensor ranks send what a stage hands to the next
@@ -113,6 +114,10 @@ struct LayerKept {
   struct Casts {
     int norm1 = kNoBuffer, attended = kNoBuffer, norm2 = kNoBuffer, act = kNoBuffer, dispatched = kNoBuffer;
   } casts;
+  /// What adapters make of their inputs, x A: (T, rank).
+  struct Adapted {
+    int qkv = kNoBuffer, projection = kNoBuffer, fc1 = kNoBuffer, fc2 = kNoBuffer;
+  } adapted;
   // Mixture layers: routing, rows that went into the experts and that came back, and the loss the balance adds to.
   int router = kNoBuffer, slots = kNoBuffer, dispatched = kNoBuffer, returned = kNoBuffer, loss = kNoBuffer;
   int spills = kNoBuffer;  ///< with context ranks: kSpill's table

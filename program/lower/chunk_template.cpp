@@ -65,18 +65,25 @@ class TemplateMaker {
     const auto replicated_first = [](const Parameter& p) {  // as OptimizerBodies reduces them
       return p.split != Split::kReplicated ? 2 : p.partial_over_tensor ? 1 : 0;
     };
-    const auto place = [&](std::vector<Parameter> list, int segment) {
+    const auto place = [&](std::vector<Parameter> list, int segment, bool frozen) {
       std::ranges::stable_sort(list, {}, replicated_first);
+      Laid& laid = frozen ? frozen_ : trained_;
       for (Parameter& p : list) {
-        p.offset = elements_;
-        elements_ += round_up(p.local_rows * p.local_columns, kParameterAlignment);
+        p.frozen = frozen;
+        p.offset = laid.elements;
+        laid.elements += round_up(p.local_rows * p.local_columns, kParameterAlignment);
         segment_of_parameter_.push_back(segment);
         kind_.parameters.push_back(std::move(p));
       }
-      segment_end_.push_back(elements_);
+      laid.segment_end.push_back(laid.elements);
+    };
+    const bool adapts = shape_.lora.used();
+    const auto place_part = [&](std::vector<Parameter> list, std::vector<Parameter> adapters, int part) {
+      place(std::move(list), part, adapts);
+      if (adapts) place(std::move(adapters), part, false);
     };
     int segment = 0;
-    if (key_.embedding) place(embedding_parameters(job_), segment++);
+    if (key_.embedding) place_part(embedding_parameters(job_), {}, segment++);
     const auto place_layer = [&](int layer, std::vector<Parameter> parameters) {
       const bool mixture = shape_.kind(layer).mixture;
       for (Parameter& p : layer_parameters(job_, layer, mixture)) parameters.push_back(std::move(p));
@@ -85,49 +92,84 @@ class TemplateMaker {
       } else if (mixture) {
         for (Parameter& p : expert_parameters(job_, layer)) parameters.push_back(std::move(p));
       }
-      place(std::move(parameters), segment++);
+      place_part(std::move(parameters), adapter_parameters(job_, layer), segment++);
     };
     for (int layer = 0; layer < key_.layers; ++layer) place_layer(layer, {});
-    if (key_.head) place(head_parameters(job_, key_.embedding), segment++);
+    if (key_.head) place_part(head_parameters(job_, key_.embedding), {}, segment++);
     for (int i = key_.layers; i < key_.layers + kind_.mtp; ++i) place_layer(i, module_parameters(job_, i));
   }
 
-  // Buckets are runs of segments, filled from the end as the backward reaches them; each is padded so that every rank
-  // of the shard group owns an equal part. Parameters move up to follow the padding of the buckets before them.
-  void place_buckets() {
-    const Sharding sharding(job_, stack_);
-    const int shards = sharding.shards;
+  /// Where parameters that are trained, or those that are frozen, lie before buckets are padded.
+  struct Laid {
+    std::vector<std::int64_t> segment_end;
+    std::int64_t elements = 0;
+
+    std::int64_t begin_of(int segment) const {
+      return segment == 0 ? 0 : segment_end[static_cast<std::size_t>(segment) - 1];
+    }
+    std::int64_t end_of(int segment) const { return segment_end[static_cast<std::size_t>(segment)]; }
+    bool empty(int segment) const { return begin_of(segment) == end_of(segment); }
+  };
+
+  std::int64_t state_arrays() const {
+    return stack_.keeps_half_gradients(shape_.type) ? 4 : is_half(shape_.type) ? 3 : 2;
+  }
+
+  /// First and last segments of buckets, the first run first: they are filled from the end as the backward reaches
+  /// them.
+  std::vector<std::pair<int, int>> runs_of(const Laid& laid) const {
     const std::int64_t width = size_of(shape_.gradient);
-    std::vector<std::pair<int, int>> runs;  // first and last segment, last run first
+    std::vector<std::pair<int, int>> runs;
     for (int last = segments() - 1; last >= 0;) {
       int first = last;
-      const auto bytes = [&] { return (segment_end_[static_cast<std::size_t>(last)] - begin_of(first)) * width; };
+      const auto bytes = [&] { return (laid.end_of(last) - laid.begin_of(first)) * width; };
       while (first > 0 && bytes() < job_.plan.bucket_bytes) --first;
-      runs.emplace_back(first, last);
+      int begin = first, end = last;
+      while (begin < end && laid.empty(begin)) ++begin;
+      while (end > begin && laid.empty(end)) --end;
+      if (!laid.empty(begin)) runs.emplace_back(begin, end);
       last = first - 1;
     }
-    std::int64_t shift = 0, end = 0;
-    const std::int64_t state = stack_.keeps_half_gradients(shape_.type) ? 4 : is_half(shape_.type) ? 3 : 2;
-    for (auto run = runs.rbegin(); run != runs.rend(); ++run) {
+    std::ranges::reverse(runs);
+    return runs;
+  }
+
+  // Buckets are padded so that every rank of the shard group owns an equal part. Parameters move to follow the padding
+  // of the buckets before them. `end`: of those before; returns the new one.
+  std::int64_t place_runs(const Laid& laid, bool frozen, const Sharding& sharding, std::int64_t end) {
+    const int shards = frozen && !sharding.parameters ? 1 : sharding.shards;
+    for (const auto& [first, last] : runs_of(laid)) {
       Bucket bucket;
-      bucket.first_segment = static_cast<std::int16_t>(run->first);
-      bucket.last_segment = static_cast<std::int16_t>(run->second);
+      bucket.frozen = frozen;
+      bucket.first_segment = static_cast<std::int16_t>(first);
+      bucket.last_segment = static_cast<std::int16_t>(last);
       bucket.begin = end;
-      shift = end - begin_of(run->first);
-      bucket.elements = round_up(segment_end_[static_cast<std::size_t>(run->second)] - begin_of(run->first),
-                                 shards * sharding.parts * kParameterAlignment);
+      const std::int64_t shift = end - laid.begin_of(first);
+      bucket.elements =
+          round_up(laid.end_of(last) - laid.begin_of(first), shards * sharding.parts * kParameterAlignment);
       bucket.shard = bucket.elements / shards;
       bucket.parts = shards > 1 ? sharding.parts : 1;
       bucket.optimizer_offset = kind_.bytes[static_cast<std::size_t>(Space::kOptimizer)];
-      kind_.bytes[static_cast<std::size_t>(Space::kOptimizer)] += bucket.shard * state * size_of(shape_.wide);
+      if (!frozen) {
+        kind_.bytes[static_cast<std::size_t>(Space::kOptimizer)] +=
+            bucket.shard * state_arrays() * size_of(shape_.wide);
+      }
       for (std::size_t i = 0; i < kind_.parameters.size(); ++i) {
-        if (segment_of_parameter_[i] >= run->first && segment_of_parameter_[i] <= run->second) {
-          kind_.parameters[i].offset += shift;
-        }
+        const bool of_run = segment_of_parameter_[i] >= first && segment_of_parameter_[i] <= last;
+        if (of_run && kind_.parameters[i].frozen == frozen) kind_.parameters[i].offset += shift;
       }
       end = bucket.begin + bucket.elements;
       kind_.buckets.push_back(bucket);
     }
+    return end;
+  }
+
+  void place_buckets() {
+    const Sharding sharding(job_, stack_);
+    const std::int64_t state = state_arrays();
+    std::int64_t end = 0;
+    if (!trained_.segment_end.empty()) end = place_runs(trained_, false, sharding, end);
+    if (!frozen_.segment_end.empty()) end = place_runs(frozen_, true, sharding, end);
     for (auto& [segment, matrices] : experts_) {
       end = place_experts(segment, std::move(matrices), end, state, sharding.parts);
     }
@@ -136,7 +178,8 @@ class TemplateMaker {
     place_away_parameters(builder_, job_.plan, shape_.type);
     for (Parameter& p : kind_.parameters) name_parameter(p);
     if (shape_.keeps_casts) place_casts();
-    if (key_.embedding && key_.head && job_.model.embeds_at_end() && stack_.separate_tied_gradients) {
+    const bool trains_ends = !shape_.lora.used();
+    if (key_.embedding && key_.head && trains_ends && job_.model.embeds_at_end() && stack_.separate_tied_gradients) {
       Parameter at_end = kind_.parameters[job_.model.positions == models::Positions::kLearned ? 1 : 0];
       at_end.name = "wte.weight at the end";
       const int gradient = builder_.place("gradient of wte.weight at the end", Space::kGradient, shape_.gradient,
@@ -162,7 +205,9 @@ class TemplateMaker {
             : name(p.name, Space::kParameter, shape_.type,
                    (holder->parameter_shard >= 0 ? holder->parameter_shard : holder->begin) * size_of(shape_.type));
     const std::string gradient = "gradient of " + p.name;
-    if (holder->gradient_slot >= 0) {
+    if (p.frozen) {
+      p.gradient = kNoBuffer;
+    } else if (holder->gradient_slot >= 0) {
       p.gradient = name(gradient, Space::kGathered, shape_.gradient, holder->gradient_slot);
     } else if (holder->staged_gradient != kNoBuffer) {
       p.gradient = name(gradient, Space::kStaging, shape_.gradient, builder_.buffer(holder->staged_gradient).offset);
@@ -173,9 +218,9 @@ class TemplateMaker {
     parameters_.add(p, p.value, p.gradient);
   }
 
-  /// Never in 8 bits: routers, what makes latents and heads of them, projections of multi-token prediction.
+  /// Never in 8 bits: adapters, routers, what makes latents and heads of them, projections of multi-token prediction.
   static bool is_wide(const Parameter& p) {
-    return p.name.find(".mtp.") != std::string::npos || p.name.ends_with("router.weight") ||
+    return is_adapter(p.name) || p.name.find(".mtp.") != std::string::npos || p.name.ends_with("router.weight") ||
            p.name.ends_with("latents.weight") || p.name.ends_with("_heads.weight");
   }
 
@@ -220,10 +265,6 @@ class TemplateMaker {
     return bucket.begin + bucket.elements;
   }
 
-  std::int64_t begin_of(int segment) const {
-    return segment == 0 ? 0 : segment_end_[static_cast<std::size_t>(segment) - 1];
-  }
-
   const Job& job_;
   const StackTraits& stack_;
   ChunkKey key_;
@@ -235,8 +276,7 @@ class TemplateMaker {
   LayerSlots slots_;
   std::vector<int> segment_of_parameter_;
   std::vector<std::pair<int, std::vector<Parameter>>> experts_;  // segment, matrices
-  std::vector<std::int64_t> segment_end_;                        // elements, before buckets are padded
-  std::int64_t elements_ = 0;
+  Laid trained_, frozen_;
 };
 
 }  // namespace

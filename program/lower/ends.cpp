@@ -109,7 +109,8 @@ void LayerWriter::head_backward(const HeadKept& kept, int d_input, int d_norm) {
       b_.add(OpKind::kLossBackward, Pass::kBackward, {kept.logits, kept.max, kept.sums, kept.labels}, {kept.logits});
   of_logits(loss);
   if (kept.layer >= 0) loss.loss_share = s_.mtp_share;
-  const int read = gather_tokens(kept.norm, "final norm again", -1, Pass::kBackward);
+  const bool trained = !s_.lora.used();
+  const int read = trained ? gather_tokens(kept.norm, "final norm again", -1, Pass::kBackward) : kNoBuffer;
   const int d_read = b_.temporary("gradient of final norm", s_.type, s_.tokens * s_.hidden);
   Op& dgrad = rows(b_.add(OpKind::kMatmulDgrad, Pass::kBackward, {kept.logits, head_weight()}, {d_read}), s_.tokens,
                    s_.vocab, -1);
@@ -119,7 +120,9 @@ void LayerWriter::head_backward(const HeadKept& kept, int d_input, int d_norm) {
   if (d_norm != kNoBuffer) add(d_norm, reduced, kept.layer, Pass::kBackward);
   const int own = p_.gradient("lm_head.weight");
   const int dweight = own != kNoBuffer ? own : end_embedding_gradient();
-  weight_gradient({read, kept.logits, dweight, kNoBuffer, s_.tokens, s_.vocab, s_.hidden, kept.layer, true});
+  if (trained) {
+    weight_gradient({read, kept.logits, dweight, kNoBuffer, s_.tokens, s_.vocab, s_.hidden, kept.layer, true});
+  }
   norm_backward(kept.input, head_norm(kept), kept.stats, reduced, kNoBuffer, d_input, kept.layer);
 }
 

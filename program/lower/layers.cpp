@@ -44,9 +44,9 @@ int LayerWriter::reduce_tokens(int partial, const char* name, int layer, Pass pa
   return own;
 }
 
-// This rank's tokens -> all tokens: nothing without sequence parallel, else all-gather.
+// This rank's tokens -> all tokens: nothing without sequence parallel, or of what is not kept, else all-gather.
 int LayerWriter::gather_tokens(int own, const char* name, int layer, Pass pass) {
-  if (!s_.sequence_parallel) return own;
+  if (!s_.sequence_parallel || own == kNoBuffer) return own;
   const std::string whole_name = fmt::format("{} {} all tokens", name, layer);
   const bool read_late = pass == Pass::kBackward && (s_.fp8 == Fp8::kNone || reads_wide(layer) || s_.latent());
   const int whole = read_late ? hold(whole_name, s_.type, s_.tokens * s_.hidden)
@@ -70,6 +70,7 @@ void LayerWriter::matmul(int x, const Product& product, int y, int layer, Pass p
   Op& op = rows(b_.add(OpKind::kMatmul, pass, {read, weight, bias}, {y}), tokens, product.out, layer);
   op.k = product.in;
   if (low) op.fp8 = s_.fp8;
+  if (product.adapted != kNoBuffer) adapt(x, product, y, layer, pass);
 }
 
 // Data gradient first: see Between.
@@ -78,6 +79,8 @@ void LayerWriter::matmul_backward(int x, const Product& product, int dy, int dx,
   const bool low = in_8_bits(product);
   const std::int64_t tokens = tokens_of(product);
   int dbias = product.biased ? p_.gradient(name + ".bias", layer) : kNoBuffer;
+  const bool adapted = product.adapted != kNoBuffer;
+  const int dy_wide = dy, x_wide = x;
   int read = dy, weight = kNoBuffer;
   if (low) {
     const CastTo to = cast_gradient(dy, product, {tokens, product.out}, dbias, layer);
@@ -89,7 +92,10 @@ void LayerWriter::matmul_backward(int x, const Product& product, int dy, int dx,
   Op& dgrad = rows(b_.add(OpKind::kMatmulDgrad, Pass::kBackward, {read, weight}, {dx}), tokens, product.out, layer);
   dgrad.k = product.in;
   if (low) dgrad.fp8 = s_.fp8;
+  const int d_adapted = adapted ? adapt_backward(product, dy_wide, dx, layer) : kNoBuffer;
   if (between) between();
+  if (adapted) adapter_gradients(x_wide, product, dy_wide, d_adapted, layer);
+  if (s_.lora.used()) return;
   if (low) x = cast_again(x, product, {tokens, product.in}, layer);
   weight_gradient({x, dy, p_.gradient(name + ".weight", layer), dbias, tokens, product.out, product.in, layer, false,
                    low ? s_.fp8 : Fp8::kNone});
@@ -104,7 +110,8 @@ void LayerWriter::norm(int x, const char* parameter, int y, int stats, int layer
 
 void LayerWriter::norm_backward(int x, const char* parameter, int stats, int dy, int dskip, int dx, int layer) {
   const std::string name(parameter);
-  rows(b_.add(OpKind::kNormBackward, Pass::kBackward, {x, p_.value(name + ".weight", layer), stats, dy, dskip},
+  const int bias = s_.lora.used() ? p_.value(name + ".bias", layer) : kNoBuffer;  // a frozen one tells the kind
+  rows(b_.add(OpKind::kNormBackward, Pass::kBackward, {x, p_.value(name + ".weight", layer), stats, dy, dskip, bias},
               {dx, p_.gradient(name + ".weight", layer), p_.gradient(name + ".bias", layer)}),
        s_.own_tokens, s_.hidden, layer);
 }
@@ -127,9 +134,11 @@ LayerKept LayerWriter::keep(int layer, int input, bool in_frame, bool scores_in_
   };
   // With fp8 gradients of matrices read what `keep_casts` keeps; what is gathered again, and a router's input, stay.
   const bool wide = s_.fp8 == Fp8::kNone, router = reads_wide(layer);
-  const bool keeps_norm1 =
-      wide || s_.sequence_parallel || s_.latent() || (router && s_.parallel_block && s_.shared_norm);
-  const bool keeps_norm2 = wide || s_.sequence_parallel || router;
+  // Inputs of frozen matrices are read by adapters alone.
+  const auto keeps = [&](bool adapted) { return s_.lora.used() ? adapted : wide || s_.sequence_parallel; };
+  const bool one_norm = s_.parallel_block && s_.shared_norm;
+  const bool keeps_norm1 = keeps(s_.lora.qkv || (one_norm && s_.lora.fc1)) || s_.latent() || (router && one_norm);
+  const bool keeps_norm2 = keeps(s_.lora.fc1) || router;
   const bool mixture = s_.kind(layer).mixture;
   const std::int64_t own = s_.own_tokens * s_.hidden, scores = s_.all_tokens * s_.part_heads * s_.sequence;
   LayerKept kept;
@@ -180,8 +189,9 @@ LayerKept LayerWriter::keep(int layer, int input, bool in_frame, bool scores_in_
   }
   const auto [ffn, fc] = mixture ? s_.expert_mlp : s_.mlp;
   kept.fc = make("mlp inner", s_.type, mlp_rows * fc, in_frame);
-  if (wide) kept.act = input_of_matrix("mlp activated", mlp_rows * ffn, true);
-  if (!wide) keep_casts(kept, layer, in_frame);
+  if (s_.lora.used() ? s_.lora.fc2 : wide) kept.act = input_of_matrix("mlp activated", mlp_rows * ffn, true);
+  if (!wide && !s_.lora.used()) keep_casts(kept, layer, in_frame);
+  if (s_.lora.used()) keep_adapted(kept, layer, in_frame);
   if (s_.dropout) {
     if (!s_.flash) {
       kept.scores_dropped = make("attention dropout", DType::kUint8, scores * (1 + size_of(s_.type)), scores_in_frame);
@@ -240,7 +250,7 @@ int LayerWriter::attention_branch(int read, const LayerKept& kept, int layer, Pa
   const int qkv =
       s_.exchanges() ? b_.temporary(fmt::format("qkv of own tokens {}", layer), s_.type, s_.tokens * s_.qkv) : kept.qkv;
   const bool norms = s_.norms_heads(layer);
-  matmul(read, {"attn.c_attn", s_.qkv, s_.hidden, kept.casts.norm1, true}, norms ? kept.projected : qkv, layer, pass);
+  matmul(read, qkv_product(kept), norms ? kept.projected : qkv, layer, pass);
   if (norms) {
     of_heads(b_.add(OpKind::kHeadNorm, pass,
                     {kept.projected, p_.value("attn.q_norm.weight", layer), p_.value("attn.k_norm.weight", layer)},
@@ -256,18 +266,27 @@ int LayerWriter::attend(int qkv, const LayerKept& kept, int layer, Pass pass) {
   place_heads(OpKind::kRotary, qkv, layer, pass);
   attention(qkv, kept, layer, pass);
   const int partial = branch_buffer(kept.branch1, "attention projection", layer);
-  matmul(kept.attended, {"attn.c_proj", s_.hidden, s_.attended, kept.casts.attended}, partial, layer, pass);
+  matmul(kept.attended, projection_product(kept), partial, layer, pass);
   return partial;
 }
 
+LayerWriter::Product LayerWriter::qkv_product(const LayerKept& kept) const {
+  Product product{"attn.c_attn", s_.qkv, s_.hidden, kept.casts.norm1, true};
+  product.adapted = kept.adapted.qkv;
+  return product;
+}
+
+LayerWriter::Product LayerWriter::projection_product(const LayerKept& kept) const {
+  Product product{"attn.c_proj", s_.hidden, s_.attended, kept.casts.attended};
+  product.adapted = kept.adapted.projection;
+  return product;
+}
+
 LayerWriter::Mlp LayerWriter::dense_mlp(const LayerKept& kept) const {
-  return {{"mlp.c_fc", s_.mlp.fc, s_.hidden, mlp_cast(kept)},
-          {"mlp.c_proj", s_.hidden, s_.mlp.ffn, kept.casts.act},
-          kept.fc,
-          kept.act,
-          "mlp",
-          "norm2",
-          kept.branch2};
+  Product up{"mlp.c_fc", s_.mlp.fc, s_.hidden, mlp_cast(kept)};
+  Product down{"mlp.c_proj", s_.hidden, s_.mlp.ffn, kept.casts.act};
+  up.adapted = kept.adapted.fc1, down.adapted = kept.adapted.fc2;
+  return {up, down, kept.fc, kept.act, "mlp", "norm2", kept.branch2};
 }
 
 // Next to a router, which reads the same tokens: they are kept uncast, and cast again for gradients.
@@ -403,8 +422,7 @@ void LayerWriter::plain_mlp_backward(const Mlp& mlp, const Read& read, int d_bra
 // Back through attention's projection, and from there to queries, keys and values.
 int LayerWriter::d_projection(const LayerKept& kept, int d_branch, int layer) {
   const int d_attended = gradient_of("attention output", s_.tokens * s_.attended, layer);
-  matmul_backward(kept.attended, {"attn.c_proj", s_.hidden, s_.attended, kept.casts.attended}, d_branch, d_attended,
-                  layer, {});
+  matmul_backward(kept.attended, projection_product(kept), d_branch, d_attended, layer, {});
   return d_attended;
 }
 
@@ -427,8 +445,7 @@ void LayerWriter::attention_branch_backward(const LayerKept& kept, int read, int
   }
   if (read == kNoBuffer) read = gather_tokens(kept.norm1, "norm1 again", layer, Pass::kBackward);
   const int d_norm = gradient_of("norm1", s_.tokens * s_.hidden, layer);
-  matmul_backward(read, {"attn.c_attn", s_.qkv, s_.hidden, kept.casts.norm1, true}, d_qkv, d_norm, layer,
-                  [&] { between(d_norm); });
+  matmul_backward(read, qkv_product(kept), d_qkv, d_norm, layer, [&] { between(d_norm); });
 }
 
 // From the gradient of the sums of own tokens to that of what their norm gave.

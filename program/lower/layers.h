@@ -84,7 +84,16 @@ class LayerWriter {
     bool biased = false;
     bool wide = false;        ///< never in 8 bits
     bool own_tokens = false;  ///< of this tensor rank alone, not those of its group
+    int adapted = kNoBuffer;  ///< what its adapter makes of x (T,rank); kNoBuffer: it has none
   };
+  Product qkv_product(const LayerKept& kept) const;
+  Product projection_product(const LayerKept& kept) const;
+  // Adapters (adapters.cpp): y += scale (x A) B; of the backward what leaves dx whole, and what it returns later.
+  void adapt(int x, const Product& product, int y, int layer, Pass pass);
+  int adapt_backward(const Product& product, int dy, int dx, int layer);
+  void adapter_gradients(int x, const Product& product, int dy, int d_adapted, int layer);
+  Op& scaled(Op& op) const;
+  void keep_adapted(LayerKept& kept, int layer, bool in_frame);
   std::int64_t tokens_of(const Product& product) const { return product.own_tokens ? s_.own_tokens : s_.tokens; }
   /// dw (k,n) += x (T,k)^T dy (T,n)
   struct WeightGradient {

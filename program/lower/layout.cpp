@@ -282,6 +282,41 @@ std::vector<Parameter> layer_parameters(const Job& job, int layer, bool mixture)
   return list;
 }
 
+// A is random with the variance of PEFT's kaiming_uniform(sqrt(5)), 1 / (3 in); B is 0. Where the target's columns are
+// split, A is whole on every rank, where its rows are, B is: of such a factor's gradient each rank has a part.
+std::vector<Parameter> adapter_parameters(const Job& job, int layer) {
+  const Lora& lora = job.training.lora;
+  if (!lora.used()) return {};
+  const models::Model& model = job.model;
+  const int tensor = job.plan.tensor;
+  const std::int64_t h = model.hidden, key = model.kv_heads * model.head_dim, ffn = model.dense_hidden();
+  const std::int64_t attended = model.heads * model.value_dim();
+  const std::vector<std::int64_t> gate_up =
+      model.gated() ? std::vector<std::int64_t>{ffn, ffn} : std::vector<std::int64_t>{};
+  std::vector<Parameter> list;
+  const auto down = [&](const char* name, std::int64_t in) {
+    return matrix_parameter(name, layer, in, lora.rank, 1 / std::sqrt(3.0 * static_cast<double>(in)));
+  };
+  const auto up = [&](const char* name, std::int64_t out) { return matrix_parameter(name, layer, lora.rank, out, 0); };
+  if (lora.qkv) {
+    list.push_back(partial_over_tensor(down("h.{}.attn.c_attn.lora_a", h)));
+    list.push_back(split_heads(up("h.{}.attn.c_attn.lora_b", model.heads * model.head_dim + 2 * key), job));
+  }
+  if (lora.projection) {
+    list.push_back(split_rows(down("h.{}.attn.c_proj.lora_a", attended), tensor));
+    list.push_back(partial_over_tensor(up("h.{}.attn.c_proj.lora_b", h)));
+  }
+  if (lora.fc1) {
+    list.push_back(partial_over_tensor(down("h.{}.mlp.c_fc.lora_a", h)));
+    list.push_back(split_columns(up("h.{}.mlp.c_fc.lora_b", model.gated() ? 2 * ffn : ffn), tensor, gate_up));
+  }
+  if (lora.fc2) {
+    list.push_back(split_rows(down("h.{}.mlp.c_proj.lora_a", ffn), tensor));
+    list.push_back(partial_over_tensor(up("h.{}.mlp.c_proj.lora_b", h)));
+  }
+  return list;
+}
+
 std::vector<Parameter> module_parameters(const Job& job, int layer) {
   const models::Model& model = job.model;
   std::vector<Parameter> list;

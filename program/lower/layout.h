@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -39,6 +40,10 @@ std::vector<Parameter> layer_parameters(const Job& job, int layer, bool mixture 
 std::vector<Parameter> expert_parameters(const Job& job, int layer);
 /// What a module of multi-token prediction has in addition to its layer, `layer` of the chunk.
 std::vector<Parameter> module_parameters(const Job& job, int layer);
+/// Adapters of a layer's targets ("h.{}.attn.c_attn.lora_a", (in, rank), and "lora_b", (rank, out)); empty without
+/// LoRA.
+std::vector<Parameter> adapter_parameters(const Job& job, int layer);
+inline bool is_adapter(std::string_view name) { return name.ends_with(".lora_a") || name.ends_with(".lora_b"); }
 std::vector<Parameter> head_parameters(const Job& job, bool chunk_has_embedding);
 
 /// Tokens of a sample that one expert accepts: the even share times the capacity factor, rounded up, the sample at

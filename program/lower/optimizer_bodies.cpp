@@ -20,7 +20,7 @@ void OptimizerBodies::add() {
   ChunkTemplate& kind = b_.kind();
   if (sharding_.gradients && sharding_.accumulates) {  // reductions follow each other on one lane: one place for all
     std::int64_t widest = 0;
-    for (const Bucket& bucket : kind.buckets) widest = std::max(widest, bucket.shard);
+    for (const Bucket& bucket : kind.buckets) widest = std::max(widest, bucket.frozen ? 0 : bucket.shard);
     summed_ = b_.buffer(b_.place("summed part", Space::kGathered, gradient_, widest)).offset;
   }
   place_keys();
@@ -82,7 +82,7 @@ void OptimizerBodies::reduce_partial_replicas(const Bucket& bucket) {
 // where one stage does, else between the first and the last stage.
 void OptimizerBodies::reduce_tied(const Bucket& bucket) {
   ChunkTemplate& kind = b_.kind();
-  if (!job_.model.embeds_at_end() || bucket.expert) return;
+  if (!job_.model.embeds_at_end() || bucket.expert || job_.training.lora.used()) return;
   for (std::size_t i = 0; i < kind.parameters.size(); ++i) {
     if (kind.parameters[i].name != "wte.weight" || !spans(bucket, segment_of_parameter_[i])) continue;
     const int gradient = find_buffer(kind, "gradient of wte.weight");
@@ -108,7 +108,7 @@ void OptimizerBodies::reduce_tied(const Bucket& bucket) {
 // two stages exchange them. Where the last chunk's gradient lies is known when the stage is laid out.
 int OptimizerBodies::tie() {
   ChunkTemplate& kind = b_.kind();
-  const bool apart = kind.embedding && !kind.head && job_.model.embeds_at_end();
+  const bool apart = kind.embedding && !kind.head && job_.model.embeds_at_end() && !job_.training.lora.used();
   if (!apart || !traits_of(job_.plan.schedule).folds) return -1;
   const int here = find_buffer(kind, "gradient of wte.weight");
   const std::int64_t elements = b_.buffer(here).elements;
@@ -136,6 +136,7 @@ Op& OptimizerBodies::pointwise(OpKind kind, std::initializer_list<int> in, int o
 
 int OptimizerBodies::reduce(int index) {
   const Bucket bucket = b_.kind().buckets[static_cast<std::size_t>(index)];
+  if (bucket.frozen) return -1;
   // Segments of their own, so that the collective that joins stages has a place of its own in the total order.
   b_.begin(fmt::format("reduce bucket {}", index));
   reduce_partial_replicas(bucket);
@@ -247,7 +248,7 @@ int OptimizerBodies::norm() {
   b_.begin("gradient norm");
   const bool away = job_.plan.offload.gradients != Storage::kNone;  // they come one bucket after the other
   if (!away) b_.segment("norm");
-  for (std::size_t i = 0; i < kind.buckets.size(); ++i) {
+  for (std::size_t i = 0; i < kind.buckets.size() && !kind.buckets[i].frozen; ++i) {
     if (away) b_.segment(fmt::format("bucket {}", i));
     Op& op = b_.add(OpKind::kGradientNorm, Pass::kOptimizer, {}, {pair});
     op.dtype = gradient_;
@@ -279,7 +280,7 @@ int OptimizerBodies::optimizer() {
   ChunkTemplate& kind = b_.kind();
   const int pair = find_buffer(kind, "gradient norm");
   b_.begin("optimizer");
-  for (std::size_t i = 0; i < kind.buckets.size(); ++i) {
+  for (std::size_t i = 0; i < kind.buckets.size() && !kind.buckets[i].frozen; ++i) {
     b_.segment(fmt::format("bucket {}", i));
     Op& step = b_.add(OpKind::kAdamW, Pass::kOptimizer, {pair, kind.buckets[i].staged_state}, {});
     step.dtype = job_.plan.precision;

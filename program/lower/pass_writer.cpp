@@ -175,6 +175,7 @@ int PassWriter::gradient_of_input(int layer, int d) {
 }
 
 void PassWriter::embedding_backward() {
+  if (shape_.lora.used()) return;  // it is frozen
   if (key_.embedding) builder_.segment("embedding"), writer_.embedding_backward(chunk_.ids, inputs_.front());
 }
 

@@ -269,7 +269,7 @@ class TaskWriter {
     if (program_.job.plan.overlap.gradient_reduction) {
       const int backward = last_backward_[static_cast<std::size_t>(chunk)];
       const Body& body = program_.body_of(role_.tasks[static_cast<std::size_t>(backward)]);
-      wait(task, backward, body.end_of(body.parts() - 1 - kind.buckets[bucket].first_segment));
+      wait(task, backward, body.end_of(kind.parts() - 1 - kind.buckets[bucket].first_segment));
     } else {
       wait(task, last_task_);
     }

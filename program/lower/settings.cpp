@@ -3,6 +3,8 @@
 #include <numeric>
 
 #include "models/model.h"
+#include "program/ir/fp8_layout.h"
+#include "program/lower/adapters.h"
 #include "program/lower/chunk_shape.h"
 #include "program/lower/layout.h"
 #include "program/lower/sharding.h"
@@ -24,6 +26,18 @@ std::int64_t sent_bytes_per_sample(Job job) {
   job.plan.micro_batch = 1;
   const ChunkShape shape(job);
   return shape.own_tokens * shape.hidden * size_of(shape.type);
+}
+
+// Of a layer's frozen matrices the 16 bits, and one of the two casts that the Program keeps.
+std::int64_t spared_in_8_bits(const Job& job, const StackTraits& stack) {
+  const ChunkShape shape(job);
+  if (!stack.frozen_in_8_bits || !shape.lora.used() || !shape.keeps_casts) return 0;
+  const auto spared = [&](std::int64_t rows, std::int64_t columns) {
+    return rows * columns * size_of(shape.type) +
+           fp8_layout(shape.fp8, Fp8Operand::kWeight, true, 1, rows, columns).bytes();
+  };
+  return spared(shape.hidden, shape.qkv) + spared(shape.attended, shape.hidden) + spared(shape.hidden, shape.mlp.fc) +
+         spared(shape.mlp.ffn, shape.hidden);
 }
 
 Routing routing_of(const models::Experts& experts) {
@@ -75,8 +89,10 @@ Settings settings_of(const Job& job, const StackTraits& stack) {
   s.shards_parameters = plan.zero_stage == 3;
   s.gathers_first = Sharding(job, stack).gathers_first;
   s.compresses = plan.compression != Compression::kNone;
+  s.frozen = job.training.lora.used();
+  s.spared_in_8_bits = spared_in_8_bits(job, stack);
   s.sent_bytes_per_sample = sent_bytes_per_sample(job);
-  s.model_flops_per_token = models::flops_per_token(job.model, job.training.sequence).model;
+  s.model_flops_per_token = flops_per_token(job).model;
   return s;
 }
 

@@ -57,6 +57,7 @@ std::vector<int> buckets_of_buffers(const ChunkTemplate& kind, int Parameter::*b
     const auto holder = std::find_if(kind.buckets.begin(), kind.buckets.end(), [&](const Bucket& bucket) {
       return p.offset >= bucket.begin && p.offset < bucket.begin + bucket.elements;
     });
+    if (p.*buffer == kNoBuffer) continue;  // frozen: no gradient
     bucket_of[static_cast<std::size_t>(p.*buffer)] = static_cast<int>(holder - kind.buckets.begin());
   }
   return bucket_of;
@@ -99,6 +100,7 @@ void place_shards(ChunkTemplate& kind, const Job& job, const Sharding& sharding,
   for (Bucket& bucket : kind.buckets) {
     if (sharding.parameters) bucket.parameter_shard = parameters;
     parameters += sharding.parameters ? bucket.shard : bucket.elements;
+    if (bucket.frozen) continue;
     if (sharding.gradients && !stays_whole(bucket)) {
       bucket.gradient_shard = gradients;
       gradients += bucket.shard;
@@ -111,9 +113,9 @@ void place_shards(ChunkTemplate& kind, const Job& job, const Sharding& sharding,
   kind.bytes[static_cast<std::size_t>(Space::kGradient)] = gradients * size_of(gradient);
   if (sharding.parameters) {
     const int slots = sharding.ahead + 1;
-    place_slots(kind, size_of(type), slots, &Bucket::parameter_slot, [](const Bucket& b) { return !b.expert; });
+    place_slots(kind, size_of(type), slots, &Bucket::parameter_slot, [](const Bucket& b) { return !b.apart(); });
     place_slots(kind, size_of(type), slots, &Bucket::parameter_slot,
-                [&](const Bucket& b) { return b.expert && (sharding.away || b.shard < b.elements); });
+                [&](const Bucket& b) { return b.apart() && (sharding.away || b.shard < b.elements); });
   }
   if (sharding.gradients) {
     place_slots(kind, size_of(gradient), sharding.overlaps_reduce ? 2 : 1, &Bucket::gradient_slot,

@@ -77,8 +77,8 @@ void ShardedTasks::gather(int task) {
     }
     const Bucket& bucket = kind.buckets[b];
     if (bucket.parameter_slot < 0) continue;
-    // Experts come with their layer: they are as far ahead as its bucket.
-    if (!bucket.expert) {
+    // Experts, and what is frozen, come with their layer: they are as far ahead as its bucket.
+    if (!bucket.apart()) {
       reached_.push_back(range.first > 0 ? Moment{task, static_cast<std::int16_t>(range.first - 1)}
                                          : Moment{last_pass_});
     }

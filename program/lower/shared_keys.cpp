@@ -10,7 +10,9 @@ namespace trivium::program {
 // Reductions follow each other on one lane: one place for all.
 void OptimizerBodies::place_keys() {
   std::int64_t widest = 0;
-  for (const Parameter& p : b_.kind().parameters) widest = std::max(widest, p.local_rows * p.key_columns);
+  for (const Parameter& p : b_.kind().parameters) {
+    if (!p.frozen) widest = std::max(widest, p.local_rows * p.key_columns);
+  }
   if (widest > 0) keys_ = b_.place("gradients of shared key heads", Space::kGathered, gradient_, widest);
 }
 
@@ -22,7 +24,7 @@ void OptimizerBodies::reduce_keys(const Bucket& bucket) {
   ChunkTemplate& kind = b_.kind();
   for (std::size_t i = 0; i < kind.parameters.size(); ++i) {
     const Parameter p = kind.parameters[i];
-    if (p.key_columns == 0 || !spans(bucket, segment_of_parameter_[i])) continue;
+    if (p.key_columns == 0 || p.frozen || !spans(bucket, segment_of_parameter_[i])) continue;
     b_.segment(fmt::format("keys {}", i));
     const std::string name = fmt::format("key columns of parameter {}", i);
     const int keys = b_.view(name, Space::kGathered, gradient_, p.local_rows * p.key_columns, b_.buffer(keys_).offset);

@@ -63,6 +63,9 @@ struct TrainingField {
   nlohmann::json (*json)(const Training&);
   /// Errors: Failure(kInput) with the JSON pointer.
   void (*read)(const base::JsonReader&, Training&);
+  bool absent_by_default = false;  ///< left out of JSON where it has its default
+
+  bool is_list() const;
 };
 const std::vector<TrainingField>& training_field_table();
 

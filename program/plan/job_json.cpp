@@ -46,7 +46,11 @@ nlohmann::json value_of(const std::string& field, const std::string& text) {
     if (!size) throw base::Failure(base::ErrorKind::kInput, field + ": " + size.error().message);
     return static_cast<std::int64_t>(size.value().value());
   }
-  if (known == nullptr || !known->is_list()) return value_of(text);
+  const auto& trained = training_field_table();
+  const auto of_training =
+      std::find_if(trained.begin(), trained.end(), [&](const TrainingField& row) { return row.name == field; });
+  const bool list = known != nullptr ? known->is_list() : of_training != trained.end() && of_training->is_list();
+  if (!list) return value_of(text);
   auto array = nlohmann::json::array();
   std::istringstream words(text);
   for (std::string word; std::getline(words, word, ',');) array.push_back(value_of(word));
@@ -74,7 +78,11 @@ nlohmann::json to_json(const Plan& plan) {
 
 nlohmann::json to_json(const Training& training) {
   nlohmann::json json;
-  for (const TrainingField& field : training_field_table()) json[field.name] = field.json(training);
+  for (const TrainingField& field : training_field_table()) {
+    nlohmann::json value = field.json(training);
+    if (field.absent_by_default && value == field.json(Training{})) continue;
+    json[field.name] = std::move(value);
+  }
   return json;
 }
 

@@ -67,8 +67,11 @@ Json plan_schema() {
 Json training_schema() {
   Json json = object_of_nothing();
   for (const TrainingField& field : training_field_table()) {
-    const char* type = field.json(Training{}).is_number_float() ? "number" : "integer";
-    json["properties"][field.name] = described(field.help, {{"type", type}, {"minimum", 0}});
+    const nlohmann::json value = field.json(Training{});
+    const char* type = value.is_number_float() ? "number" : "integer";
+    const Json number{{"type", type}, {"minimum", 0}};
+    const Json list{{"type", "array"}, {"items", {{"enum", value}}}, {"minItems", 1}};
+    json["properties"][field.name] = described(field.help, value.is_array() ? list : number);
   }
   return json;
 }

@@ -141,6 +141,7 @@ StackTraits megatron_core(std::string_view name) {
   h.overlaps_gradients_by_default = true;
   h.gathers_ahead_by_default = true;
   h.frees_sent_outputs = true;     // deallocate_pipeline_outputs
+  h.frozen_in_8_bits = true;       // fp8_params, disable_parameter_transpose_cache in its recipes of LoRA
   h.bucket_elements = 40'000'000;  // DistributedDataParallel: the larger of this and a million for every rank
   h.expert_issue = 30e-6;          // docs/explanation/cost-model.md, "The host"
   h.host_adam = kMegatronHostAdam;

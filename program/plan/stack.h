@@ -41,6 +41,7 @@ struct StackTraits {
   int collectives_per_unit = 1;              ///< ZeRO-3: a layer's tensors gathered and reduced together, or in parts
   bool wide_shards_only = false;             ///< ZeRO-3: one fp32 shard is parameter and master copy in one
   bool half_gradient_shards = false;         ///< ZeRO-3: shards of gradients stay in 16 bit until the step
+  bool frozen_in_8_bits = false;             ///< LoRA with fp8: frozen matrices are kept in 8 bits alone, one way
   int fused_softmax_batch = 1;               ///< mask-softmax is fused only where samples x heads divide by it
   double crowded_above = 0;                  ///< share of the memory above which the allocator thrashes; 0: never
   bool frees_sent_outputs = false;           ///< an output that was sent to the next stage gives its memory back

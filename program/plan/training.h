@@ -27,6 +27,19 @@ struct LossScaling {
   double backoff = 0.5;          ///< above 0, below 1
 };
 
+/// Low-rank adaptation (Hu et al. 2021, arXiv 2106.09685): the model's own parameters stay as they are, and of a target
+/// y = x W an adapter is trained: y = x W + alpha / rank (x A) B with A (in, rank), random at first, and B (rank, out),
+/// which begins at 0. Queries, keys and values have one adapter, and so have gate and value of a gated MLP.
+struct Lora {
+  std::int64_t rank = 0;                                       ///< 0: there are no adapters, all parameters are trained
+  double alpha = 0;                                            ///< 0: the rank
+  bool qkv = true, projection = true, fc1 = true, fc2 = true;  ///< targets: attention's two products, the MLP's
+
+  bool used() const { return rank > 0; }
+  double scale() const { return used() && alpha > 0 ? alpha / static_cast<double>(rank) : 1; }
+  bool operator==(const Lora&) const = default;
+};
+
 struct Training {
   std::int64_t sequence = 0;      ///< tokens per sample; 0 in a file: the model's maximum
   std::int64_t global_batch = 0;  ///< samples per optimizer step
@@ -35,6 +48,7 @@ struct Training {
   std::uint64_t seed = 1234;
   Optimizer optimizer;
   LossScaling loss_scaling;  ///< where Plan::precision is fp16
+  Lora lora;
 };
 
 }  // namespace trivium::program

@@ -1,5 +1,7 @@
 // The rows of a training's fields.
+#include <array>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "program/plan/fields.h"
 
@@ -35,7 +37,33 @@ double one_or_more(const JsonReader& reader) {
   return value;
 }
 
+constexpr std::int64_t kMostRank = 4096;
+
+const std::array<std::pair<const char*, bool Lora::*>, 4> kTargets{
+    {{"qkv", &Lora::qkv}, {"projection", &Lora::projection}, {"fc1", &Lora::fc1}, {"fc2", &Lora::fc2}}};
+
+nlohmann::json targets_of(const Lora& lora) {
+  auto names = nlohmann::json::array();
+  for (const auto& [name, member] : kTargets) {
+    if (lora.*member) names.push_back(name);
+  }
+  return names;
+}
+
+void read_targets(const JsonReader& reader, Lora& lora) {
+  std::vector<std::string> names;
+  for (const auto& [name, member] : kTargets) names.emplace_back(name), lora.*member = false;
+  const auto chosen = reader.elements();
+  if (chosen.empty()) reader.fail("adapters need a target; give qkv, projection, fc1, fc2 or several of them");
+  for (const JsonReader& element : chosen) {
+    const std::string name = element.one_of(names);
+    for (const auto& [known, member] : kTargets) lora.*member = lora.*member || name == known;
+  }
+}
+
 }  // namespace
+
+bool TrainingField::is_list() const { return json(Training{}).is_array(); }
 
 #define TRIVIUM_ROW(name, values, help, member, value)                              \
   {                                                                                 \
@@ -71,6 +99,15 @@ const std::vector<TrainingField>& training_field_table() {
                   loss_scaling.interval, r.integer(1, kMostTokens)),
       TRIVIUM_ROW("loss_scale_backoff", "F", "fp16: factor of the scale after an overflow", loss_scaling.backoff,
                   below_one(r, false)),
+      {"lora_rank", "R", "LoRA: rank of the adapters that are trained; 0: all parameters are",
+       [](const Training& t) { return nlohmann::json(t.lora.rank); },
+       [](const JsonReader& r, Training& t) { t.lora.rank = r.integer(0, kMostRank); }, true},
+      {"lora_alpha", "ALPHA", "LoRA: alpha / rank is the factor on adapters; 0: the rank",
+       [](const Training& t) { return nlohmann::json(t.lora.alpha); },
+       [](const JsonReader& r, Training& t) { t.lora.alpha = positive(r); }, true},
+      {"lora_targets", "NAME,NAME,...", "LoRA: what has adapters: qkv, projection, fc1, fc2; default: all",
+       [](const Training& t) { return targets_of(t.lora); },
+       [](const JsonReader& r, Training& t) { read_targets(r, t.lora); }, true},
   };
   return kTable;
 }

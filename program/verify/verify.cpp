@@ -102,7 +102,7 @@ void check_keys(const Program& program, Problems& problems) {
       std::int64_t held = 0, summed = 0;
       for (const Parameter& p : kind.parameters) {
         const bool inside = p.offset >= bucket.begin && p.offset < bucket.begin + bucket.elements;
-        if (inside) held += p.local_rows * p.key_columns;
+        if (inside && !p.frozen) held += p.local_rows * p.key_columns;
       }
       if (held == 0) continue;
       if (kind.reduce[b] >= 0) {

@@ -72,6 +72,11 @@ class Schemas(unittest.TestCase):
             "64", "--sequence", "4096", "-o", "modules.json")
         self.holds(self.file("modules.json"))
         self.assertEqual(self.file("modules.json")["model"]["mtp"], {"depth": 1, "loss_scale": 0.1})
+        adapters = {"global_batch": 64, "lora_rank": 16, "lora_alpha": 32.0, "lora_targets": ["qkv", "projection"]}
+        plan = {**self.file("plan.json"), "training": adapters}
+        self.holds(plan)
+        self.refuses("plan", {**plan, "training": {**adapters, "lora_targets": ["fc3"]}})
+        self.refuses("plan", {**plan, "training": {**adapters, "lora_targets": []}})
         self.holds({"schema": "trivium.plan/1", "model": "gpt3-175b", "cluster": "dgx-a100-80gb:128",
                     "training": {"global_batch": 1536}, "plan": {"tensor": 8}})
 

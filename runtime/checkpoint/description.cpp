@@ -85,6 +85,11 @@ std::string cannot_continue(const Description& saved, const program::Job& wanted
   model.name = wanted.model.name;
   model.source = wanted.model.source;
   if (model != wanted.model) return fmt::format("it holds another model ({})", saved.job.job.model.name);
+  const program::Lora& adapters = saved.job.job.training.lora;
+  if (adapters.used() && adapters != wanted.training.lora) {
+    return fmt::format("it holds adapters of --lora-rank {}, alpha {} and {} targets, which are not this job's",
+                       adapters.rank, adapters.alpha, adapters.qkv + adapters.projection + adapters.fc1 + adapters.fc2);
+  }
   if (saved.step == 0) return "";
   const program::Training& before = saved.job.job.training;
   const auto differs = [](const char* what, auto old_value, auto new_value) {

@@ -101,7 +101,8 @@ class Cutter {
                     .box = {place->first, place->second, rows, local.columns},
                     .first = stretch.at + element * program::size_of(stretch.type),
                     .stride = p_.local_columns,
-                    .type = stretch.type});
+                    .type = stretch.type,
+                    .added = program::is_adapter(p_.name)});
   }
 
   const Parameter& p_;
@@ -139,7 +140,8 @@ class BucketPlaces {
     return {{bucket_.begin, bucket_.begin + bucket_.elements,
              parameters_ + bucket_.begin * program::size_of(precision_), precision_}};
   }
-  bool has_master() const { return program::is_half(precision_); }
+  bool has_master() const { return program::is_half(precision_) && has_moments(); }
+  bool has_moments() const { return !bucket_.frozen; }
 
  private:
   template <class At>
@@ -211,8 +213,10 @@ std::vector<Piece> saved_pieces(const program::Program& program, int rank, const
                        if (saves(program, rank, p, bucket)) {
                          cutter.cut(places.has_master() ? places.state(kMasterArray) : places.own_parameters(),
                                     State::kValue);
-                         cutter.cut(places.state(kFirstMomentArray), State::kFirstMoment);
-                         cutter.cut(places.state(kSecondMomentArray), State::kSecondMoment);
+                         if (places.has_moments()) {
+                           cutter.cut(places.state(kFirstMomentArray), State::kFirstMoment);
+                           cutter.cut(places.state(kSecondMomentArray), State::kSecondMoment);
+                         }
                        }
                        if (p.tied_copy || (p.split == program::Split::kReplicated && !first_of_tensor)) return;
                        cutter.of_replica(replica, replicas);
@@ -230,8 +234,10 @@ std::vector<Piece> needed_pieces(const program::Program& program, int rank, cons
         Cutter cutter(program, rank, p, std::move(name), pieces);
         cutter.cut(places.kept_parameters(), State::kValue);
         if (places.has_master()) cutter.cut(places.state(kMasterArray), State::kValue);
-        cutter.cut(places.state(kFirstMomentArray), State::kFirstMoment);
-        cutter.cut(places.state(kSecondMomentArray), State::kSecondMoment);
+        if (places.has_moments()) {
+          cutter.cut(places.state(kFirstMomentArray), State::kFirstMoment);
+          cutter.cut(places.state(kSecondMomentArray), State::kSecondMoment);
+        }
         cutter.of_replica(replica, replicas);
         cutter.cut(residual, State::kResidual);
       });

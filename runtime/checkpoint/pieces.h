@@ -23,6 +23,7 @@ struct Piece {
   std::byte* first = nullptr;  ///< the box's first element
   std::int64_t stride = 0;     ///< elements from one row of the box to the next
   program::DType type{};
+  bool added = false;  ///< an adapter's: where a checkpoint has none it stays as it is, its moments 0
 };
 
 /// The spaces in which pieces lie.

@@ -208,6 +208,10 @@ const StoredTensor& StoredTensors::find(const Piece& piece, const std::string& n
 
 void StoredTensors::fill(const Piece& piece) const {
   if (piece.state == State::kResidual) return fill_residual(piece);
+  if (piece.added && !of(State::kValue).contains(piece.name)) {
+    if (piece.state != State::kValue) clear(piece);
+    return;
+  }
   if (piece.state != State::kValue && of(piece.state).empty()) return clear(piece);
   take_parts(find(piece, piece.name), piece, copy);
 }

@@ -48,9 +48,9 @@ class StoredTensors {
   const std::map<std::string, StoredTensor>& of(State state) const { return tensors_[static_cast<std::size_t>(state)]; }
 
   /// Fills the piece's memory; numbers are widened exactly or rounded to nearest. Moments that were never saved
-  /// (weights from elsewhere) are zero. Replica r of R takes the residuals of the saved replicas r, r + R, …: what all
-  /// of them have not sent stays what it was. Errors: Failure(kInput) naming the tensor that is missing or of another
-  /// shape.
+  /// (weights from elsewhere) are zero. An adapter that was never saved stays as it is. Replica r of R takes the
+  /// residuals of the saved replicas r, r + R, …: what all of them have not sent stays what it was. Errors:
+  /// Failure(kInput) naming the tensor that is missing or of another shape.
   void fill(const Piece& piece) const;
 
  private:

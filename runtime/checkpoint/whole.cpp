@@ -1,5 +1,7 @@
 #include "runtime/checkpoint/whole.h"
 
+#include "program/lower/layout.h"
+
 namespace trivium::runtime::checkpoint {
 
 WholeTensors whole_values(const StoredTensors& stored) {
@@ -17,6 +19,26 @@ WholeTensors whole_values(const StoredTensors& stored) {
                  .type = program::DType::kFp32});
   }
   return tensors;
+}
+
+void merge_adapters(WholeTensors& tensors, double scale) {
+  for (const auto& [name, first] : tensors) {
+    if (!name.ends_with(".lora_a")) continue;
+    const std::string target = name.substr(0, name.rfind('.') + 1);
+    const WholeTensor& second = tensors.at(target + "lora_b");
+    WholeTensor& weight = tensors.at(target + "weight");
+    for (std::int64_t i = 0; i < weight.rows * weight.columns; ++i) {
+      const std::int64_t row = i / weight.columns, column = i % weight.columns;
+      double sum = 0;
+      for (std::int64_t r = 0; r < second.rows; ++r) {
+        sum += static_cast<double>(first.values[static_cast<std::size_t>(row * first.columns + r)]) *
+               second.values[static_cast<std::size_t>(r * second.columns + column)];
+      }
+      float& value = weight.values[static_cast<std::size_t>(i)];
+      value = static_cast<float>(value + scale * sum);
+    }
+  }
+  std::erase_if(tensors, [](const auto& entry) { return program::is_adapter(entry.first); });
 }
 
 }  // namespace trivium::runtime::checkpoint

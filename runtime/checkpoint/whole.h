@@ -23,6 +23,9 @@ using WholeTensors = std::map<std::string, WholeTensor>;
 /// The values of all parameters of a checkpoint, fp64 rounded to fp32.
 WholeTensors whole_values(const StoredTensors& stored);
 
+/// Adds adapters (program::Lora) to the weights that they adapt, W + scale A B, and takes them out. In fp32.
+void merge_adapters(WholeTensors& tensors, double scale);
+
 /// What a file of tensors has: gradients are not offset where weights are.
 enum class Stored { kWeights, kGradients };
 

@@ -52,8 +52,8 @@ void for_each_parameter(const KernelArguments& a, Range range, Visit visit) {
 
 /// How gradients are stored with 16-bit parameters.
 bool keeps_half_gradients(const KernelArguments& a) {
-  const int gradient = a.kind->parameters.front().gradient;
-  return a.kind->buffers[static_cast<std::size_t>(gradient)].dtype == program::DType::kFp16;
+  const auto trained = std::ranges::find(a.kind->parameters, false, &Parameter::frozen);
+  return a.kind->buffers[static_cast<std::size_t>(trained->gradient)].dtype == program::DType::kFp16;
 }
 
 template <class T>

@@ -73,6 +73,11 @@ std::string refusal_of(const program::Program& program, const program::Op& op) {
     return fmt::format("the CUDA backend reduces fp32 gradients in fp32, not {}; use --reduce-dtype fp32",
                        name_of(settings.reduce_dtype));
   }
+  const bool product = op.kind == OpKind::kMatmul || op.kind == OpKind::kMatmulDgrad;
+  const bool frozen_norm = op.kind == OpKind::kNormBackward && op.out[1] == program::kNoBuffer;
+  if ((product && op.score_scale > 0) || frozen_norm) {
+    return "the CUDA backend has no adapters beside frozen weights yet (LoRA); use --backend cpu, or --lora-rank 0";
+  }
   const program::Routing& routing = settings.routing;
   const bool routes = op.kind == OpKind::kRoute || op.kind == OpKind::kRouteBackward || op.kind == OpKind::kCombine ||
                       op.kind == OpKind::kCombineBackward;

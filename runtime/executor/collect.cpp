@@ -60,6 +60,7 @@ void Collection::add(const program::Program& program, int rank, const Arenas& ar
     const std::byte* gradients = arenas.base(static_cast<int>(c), gradients_in, 0);
     const std::byte* moments = arenas.base(static_cast<int>(c), kept_in, 0);
     for (const program::Parameter& p : kind.parameters) {
+      if (p.frozen && quantity != Quantity::kValue) continue;
       const std::string name = program::global_name(p, chunk.first_layer);
       for (std::int64_t i = 0; i < p.local_rows * p.local_columns; ++i) {
         const auto place = program::global_place(p, i / p.local_columns, i % p.local_columns, at.tensor,

@@ -33,7 +33,7 @@ class KindReader {
     costs.backward_through = is_cut(kind_.backward) ? by_part(kind_.backward, first_back) : costs.backward;
     if (kind_.backward_weights >= 0) costs.weights = by_segment(kind_.backward_weights, first_back);
     for (std::size_t bucket = 0; bucket < kind_.buckets.size(); ++bucket) {
-      add_optimizer(costs.optimizer, bucket);
+      if (!kind_.buckets[bucket].frozen) add_optimizer(costs.optimizer, bucket);
     }
     costs.first_optimizer = segment(kind_.optimizer, 0, Lane::kCompute);
     costs.send_forward = whole(kind_.send_forward, Lane::kPipeline);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "program/lower/adapters.h"
 #include "program/lower/layout.h"
 #include "simulator/cost/gemm.h"
 #include "simulator/placement/placed_cluster.h"
@@ -24,7 +25,7 @@ double peak_flops(const program::Plan& plan, const hardware::Cluster& cluster) {
 }
 
 IterationFlops iteration_flops(const program::Job& job) {
-  const models::FlopsPerToken per_token = models::flops_per_token(job.model, job.training.sequence);
+  const models::FlopsPerToken per_token = program::flops_per_token(job);
   const double tokens = static_cast<double>(job.training.global_batch) * static_cast<double>(job.training.sequence);
   const std::vector<int> layers = program::chunk_layers(job);
   double extra = 0;  // of the recomputed layers, as a share of all

@@ -26,6 +26,7 @@ StageLimits limits_of(const hardware::Node& node, int ranks) {
 std::int64_t framework_bytes(const program::Program& program, const StageMemory& memory) {
   constexpr std::int64_t kBucketElements = 500'000'000;
   const program::Settings& s = program.settings;
+  if (s.frozen) return 0;  // gradients of adapters are small
   const bool filled = program.stack.fills_half_gradients && program::is_half(s.precision);
   if (!program.stack.flat_buckets) return filled ? memory.parameters : 0;
   const std::int64_t elements = std::min(kBucketElements, memory.parameters / program::size_of(s.precision));
@@ -144,7 +145,11 @@ StageMemory memory_of(const program::Program& program, const program::Role& role
   }
   const bool sharded = settings.shards_parameters && program::is_half(settings.precision) &&
                        !settings.is_offloaded(program::Space::kOffloadedState);
-  if (sharded && program.stack.wide_shards_only) memory.parameters = 0;  // they are the optimizer's fp32 copies
+  for (const program::Chunk& chunk : role.chunks) {
+    memory.parameters -= settings.spared_in_8_bits * program.kinds[static_cast<std::size_t>(chunk.kind)].layers;
+  }
+  if (sharded && program.stack.wide_shards_only && !settings.frozen)
+    memory.parameters = 0;  // they are the optimizer's fp32 copies
   if (sharded && program.stack.half_gradient_shards) memory.gradients /= 2;
   memory.capacity = limits.capacity;
   memory.host_capacity = limits.host_capacity;

@@ -10,6 +10,7 @@ base::Bytes checkpoint_size(const program::Job& job) {
   const auto parameters = static_cast<double>(models::count_parameters(job.model).total);
   const auto kept = static_cast<double>(size_of(job.plan.precision));
   const auto wide = static_cast<double>(size_of(program::DType::kFp32));
+  if (job.training.lora.used()) return base::Bytes(parameters * kept);  // adapters are a thousandth of it
   return base::Bytes(parameters * (program::is_half(job.plan.precision) ? kept + 3 * wide : 3 * kept));
 }
 

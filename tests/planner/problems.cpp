@@ -79,6 +79,10 @@ SearchRequest random_problem(std::mt19937& random) {
   for (std::size_t i = one_of<std::size_t>(random, {2, 3, 4, 5}); i < fields.size(); ++i) {
     request.fixed.insert(fields[i]);
   }
+  std::mt19937 apart = random;
+  if (!request.job.model.experts && one_of(apart, {true, false, false})) {
+    request.job.training.lora = {.rank = 8, .alpha = 16};
+  }
   if (one_of(random, {true, false, false, false, false, false})) {
     request.job.plan.offload.parameters = program::Storage::kHost;
     request.job.plan.zero_stage = 3;  // where it is not open

@@ -1,11 +1,17 @@
 // Matrix products of the linear layers: y = x w + b and its two gradients.
 //   dx = dy w^T,  dw += x^T dy,  db += column sums of dy
+// y and dx times the op's scale, where it has one (y then has no b).
 // With weight_transposed the matrix is stored (n, k), and w above stands for its transpose.
 
 #include "runtime/cpu/variants/eigen.h"
 #include "runtime/cpu/variants/kernels.h"
 
 namespace trivium::runtime::cpu::TRIVIUM_CPU_VARIANT {
+
+template <class T>
+static void scale(const program::Op& op, T* values, Index count) {
+  if (op.score_scale > 0) Row<T>(values, count) *= static_cast<T>(op.score_scale);
+}
 
 template <class T>
 static void matmul(const KernelArguments& a) {
@@ -18,6 +24,7 @@ static void matmul(const KernelArguments& a) {
   } else {
     y.noalias() = x * ConstMatrix<T>(w, k, n);
   }
+  scale(*a.op, y.data(), m * n);
   if (const T* bias = input<T>(a, 2)) {
     for (Index r = 0; r < m; ++r) Row<T>(y.data() + r * n, n) += ConstRow<T>(bias, n);
   }
@@ -34,6 +41,7 @@ static void matmul_dgrad(const KernelArguments& a) {
   } else {
     dx.noalias() = dy * ConstMatrix<T>(w, k, n).transpose();
   }
+  scale(*a.op, dx.data(), m * k);
 }
 
 template <class T>

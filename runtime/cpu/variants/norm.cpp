@@ -1,8 +1,8 @@
 // Layer normalisation (Ba et al. 2016, arXiv 1607.06450) and RMS normalisation (Zhang, Sennrich 2019, arXiv
 // 1910.07467).
 //   y = xhat w + b,  xhat = (x - mean) / sigma,  sigma^2 = mean of (x - mean)^2 + eps;  RMS: mean taken as 0 and no b.
-// An op has no flag for the kind of norm: it is LayerNorm where there is a bias (in[2] forward, out[2] backward),
-// RMSNorm where there is none.
+// An op has no flag for the kind of norm: it is LayerNorm where there is a bias (in[2] forward, out[2] backward, or
+// in[5] where it has no gradient), RMSNorm where there is none.
 
 #include <cmath>
 
@@ -41,7 +41,9 @@ static void norm_backward(const KernelArguments& a) {
   const ConstRow<T> weight(input<T>(a, 1), n);
   const T* stats = input<T>(a, 2);
   const T* dskip = input<T>(a, 4);
+  T* dweight = output<T>(a, 1);
   T* dbias = output<T>(a, 2);
+  const bool centred = dbias != nullptr || input<T>(a, 5) != nullptr;
   Row<T> xhat(scratch<T, 0>(n), n), g(scratch<T, 1>(n), n);
   Row<T> dweight_sum(scratch<T, 2>(n), n), dbias_sum(scratch<T, 3>(n), n);
   dweight_sum.setZero();
@@ -55,7 +57,7 @@ static void norm_backward(const KernelArguments& a) {
     g = dy * weight;
     dweight_sum += dy * xhat;
     if (dbias != nullptr) dbias_sum += dy;
-    const T mean_g = dbias != nullptr ? g.sum() / static_cast<T>(n) : T(0);
+    const T mean_g = centred ? g.sum() / static_cast<T>(n) : T(0);
     const T mean_gx = (g * xhat).sum() / static_cast<T>(n);
     if (dskip != nullptr) {
       dx = ConstRow<T>(dskip + r * n, n) + (g - mean_g - xhat * mean_gx) * inverse;
@@ -63,7 +65,7 @@ static void norm_backward(const KernelArguments& a) {
       dx = (g - mean_g - xhat * mean_gx) * inverse;
     }
   }
-  Row<T>(output<T>(a, 1), n) += dweight_sum;
+  if (dweight != nullptr) Row<T>(dweight, n) += dweight_sum;
   if (dbias != nullptr) Row<T>(dbias, n) += dbias_sum;
 }
 
@@ -114,7 +116,7 @@ static void head_norm_backward(const KernelArguments& a) {
     g = dy;
     if (const T* weight = input<T>(a, which)) {
       g *= ConstRow<T>(weight, dim);
-      Row<T>(output<T>(a, which), dim) += dy * xhat;
+      if (T* dweight = output<T>(a, which)) Row<T>(dweight, dim) += dy * xhat;
     }
     const T mean_gx = (g * xhat).sum() / static_cast<T>(dim);
     Row<T>(output<T>(a, 0) + head.at, dim) = (g - xhat * mean_gx) * inverse;

@@ -88,7 +88,10 @@ const json& full_training() {
                                  {"clip_norm", 2.5},
                                  {"loss_scale", 1024.0},
                                  {"loss_scale_interval", 77},
-                                 {"loss_scale_backoff", 0.25}};
+                                 {"loss_scale_backoff", 0.25},
+                                 {"lora_rank", 16},
+                                 {"lora_alpha", 32.0},
+                                 {"lora_targets", {"qkv", "fc2"}}};
   return kTraining;
 }
 
@@ -138,14 +141,23 @@ TEST(PlanJson, ErrorsNamePlaceReasonAndRemedy) {
 
 TEST(TrainingJson, EveryFieldSurvivesTheRoundTrip) {
   const json defaults = to_json(Training{});
-  ASSERT_EQ(full_training().size(), defaults.size());
-  for (const auto& [key, value] : full_training().items()) EXPECT_NE(value, defaults.at(key)) << key;
+  ASSERT_EQ(full_training().size(), training_fields().size());
+  for (const auto& [key, value] : full_training().items()) EXPECT_NE(value, defaults.value(key, json())) << key;
   EXPECT_EQ(to_json(training_from_json(base::JsonReader(full_training(), "plan.json"))), full_training());
 }
 
 TEST(TrainingJson, DefaultsSurviveTheRoundTripToo) {
   const json defaults = to_json(Training{});
   EXPECT_EQ(to_json(training_from_json(base::JsonReader(defaults, "plan.json"))), defaults);
+}
+
+TEST(TrainingJson, AdaptersAreWrittenWhereTheyAreGiven) {
+  EXPECT_FALSE(to_json(Training{}).contains("lora_rank"));
+  Training training;
+  training.lora = {.rank = 8, .qkv = false};
+  const json written = to_json(training);
+  EXPECT_EQ(written.at("lora_targets"), json({"projection", "fc1", "fc2"}));
+  EXPECT_EQ(training_from_json(base::JsonReader(written, "plan.json")).lora, training.lora);
 }
 
 TEST(TrainingJson, ErrorsNamePlaceReasonAndRemedy) {
@@ -155,6 +167,12 @@ TEST(TrainingJson, ErrorsNamePlaceReasonAndRemedy) {
   EXPECT_EQ(training_error({{"dropout", -0.1}}), "plan.json#/training/dropout: must not be negative");
   EXPECT_EQ(training_error({{"beta2", 1}}), "plan.json#/training/beta2: must be below 1");
   EXPECT_EQ(training_error({{"epsilon", 0}}), "plan.json#/training/epsilon: must be above zero");
+  EXPECT_EQ(training_error({{"lora_rank", -1}}), "plan.json#/training/lora_rank: must be from 0 to 4096, not -1");
+  EXPECT_EQ(training_error({{"lora_targets", {"qkv", "fc3"}}}),
+            "plan.json#/training/lora_targets/1: unknown value \"fc3\"; did you mean \"fc1\"?");
+  EXPECT_EQ(training_error({{"lora_targets", json::array()}}),
+            "plan.json#/training/lora_targets: adapters need a target; give qkv, projection, fc1, fc2 or several of "
+            "them");
   EXPECT_EQ(training_error({{"sequence", 0.5}}),
             "plan.json#/training/sequence: expected a whole number from 0 to 16777216, found 0.5");
 }

@@ -50,6 +50,14 @@ TEST(CudaRefusal, TakesFp32And16BitsAlone) {
   EXPECT_THAT(refusal_for(job), testing::HasSubstr("the megatron-deepspeed stack in fp16; use --stack trivium"));
 }
 
+TEST(CudaRefusal, NamesAdaptersBesideFrozenWeights) {
+  program::Job job = job_of(DType::kBf16);
+  for (const double alpha : {0.0, 4.0}) {
+    job.training.lora = {.rank = 2, .alpha = alpha};
+    EXPECT_THAT(refusal_for(job), testing::HasSubstr("no adapters beside frozen weights"));
+  }
+}
+
 TEST(CudaRefusal, NamesWhatItDoesNotReduceOrFuse) {
   program::Job job = job_of(DType::kBf16);
   job.plan.data = 2;

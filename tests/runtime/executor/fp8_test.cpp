@@ -141,6 +141,29 @@ TEST_P(Fp8Training, GatedAndParallelBlocksAndExpertsTrain) {
   }
 }
 
+TEST_P(Fp8Training, AdaptersTrainBesideFrozenWeightsIn8Bits) {
+  const auto adapted = [](const Plan& plan, DType type) {
+    program::Job job = job_of(plan, GetParam(), type);
+    job.training.lora = {.rank = 4, .alpha = 8};
+    return job;
+  };
+  const Trained unsplit = run(adapted({}, DType::kBf16)), fp64 = run(adapted({}, DType::kFp64));
+  ASSERT_EQ(unsplit.refused, "");
+  EXPECT_EQ(unsplit.first_moments.size(), 4U * 8);
+  expect_bitwise(adapted(split_ways(1, 2, 1), DType::kBf16), unsplit);
+  Plan plan;
+  plan.recompute = program::Recompute::kFull;
+  expect_bitwise(adapted(plan, DType::kBf16), unsplit);
+  plan.recompute = program::Recompute::kNone;
+  plan.offload.activations = program::Storage::kHost;
+  expect_bitwise(adapted(plan, DType::kBf16), unsplit);
+  plan = split_ways(2, 1, 2, 3);
+  for (const bool sequence_parallel : {false, true}) {
+    plan.sequence_parallel = sequence_parallel;
+    expect_close(adapted(plan, DType::kFp64), fp64, 1e-4, 1e-4);
+  }
+}
+
 /// A toy whose rows are whole blocks of MXFP8 on two tensor ranks, in one of four shapes.
 program::Job shaped(unsigned shape) {
   program::Job job = toy_job({});

@@ -83,5 +83,26 @@ TEST(RandomPlans, RunLikeTheUnsplitOne) {
   EXPECT_GT(dropped, 10);
 }
 
+TEST(RandomPlans, OfAdaptersRunLikeTheUnsplitOne) {
+  constexpr int kAdapted = 25;
+  program::RandomJobs jobs(21);
+  for (int ran = 0, drawn = 0; ran < kAdapted; ++drawn) {
+    ASSERT_LT(drawn, 40 * kAdapted);
+    program::Job job = jobs.next();
+    const bool attention = jobs.coin();
+    job.training.lora = {.rank = 2, .alpha = 6, .fc1 = !attention, .fc2 = !attention};
+    job.plan.precision = program::DType::kFp64;
+    job.plan.reduce_dtype = job.plan.precision;
+    if (job.plan.ranks() > kMostRanks || program::check(job)) continue;
+    SCOPED_TRACE(fmt::format("job {}: {} {}", drawn, program::summary(job.plan), job.plan.stack));
+    const Trained split = run(job, 2), alone = run(unsplit(job), 2);
+    ASSERT_EQ(split.refused, "");
+    EXPECT_TRUE(split.replicas_agree);
+    std::string where;
+    EXPECT_LE(difference(alone, split, where), bound_of(job.plan.precision)) << where;
+    ++ran;
+  }
+}
+
 }  // namespace
 }  // namespace trivium::runtime::testing

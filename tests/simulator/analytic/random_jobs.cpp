@@ -131,6 +131,12 @@ RandomJob random_job(std::mt19937& random) {
       made.job.plan.expert_tensor = one_of(random, {0, 1});
     }
     if (program::check(made.job)) continue;
+    std::mt19937 apart = random;
+    if (one_of(apart, {true, false, false})) {
+      const bool attention = one_of(apart, {true, false});
+      made.job.training.lora = {.rank = 8, .alpha = 16, .fc1 = !attention, .fc2 = !attention};
+      if (program::check(made.job)) made.job.training.lora = {};
+    }
     made.cluster = random_cluster(random, made.job.plan.ranks());
     if (!unsupported_by(made.job, made.cluster)) return made;
   }

@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "base/files.h"
+#include "program/lower/adapters.h"
 
 namespace trivium::calibration {
 

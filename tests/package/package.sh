@@ -50,6 +50,21 @@ mirror_of() {
   esac
 }
 
+# ubuntu_keys MIRROR: the file of Ubuntu's keys, where this distribution has none from its package, whose sum is known.
+ubuntu_keys() {
+  local installed=/usr/share/keyrings/ubuntu-archive-keyring.gpg place=$top/build/package/keys
+  local deb=ubuntu-keyring_2023.11.28.1_all.deb sum=36de43b15853ccae0028e9a767613770c704833f82586f28eb262f0311adb8a8
+  if [ -e $installed ]; then echo $installed; return; fi
+  if [ ! -e "$place$installed" ]; then
+    ensure curl
+    mkdir -p "$place"
+    curl -fsSL -o "$place/$deb" "$1/pool/main/u/ubuntu-keyring/$deb" || fail "$1 has no $deb"
+    echo "$sum  $place/$deb" | sha256sum -c --quiet >&2 || fail "$deb is not the package that is known"
+    dpkg-deb -x "$place/$deb" "$place"
+  fi
+  echo "$place$installed"
+}
+
 # make_root FOLDER SUITE: a bare root of a distribution in which nothing is but what it cannot do without.
 make_root() {
   local mirror options=(--variant=minbase --include=ca-certificates) script=()
@@ -61,8 +76,7 @@ make_root() {
     options+=(--components=main,universe)
     # Debian's debootstrap does not know the newest suites of Ubuntu, which are made as all before.
     [ -e "/usr/share/debootstrap/scripts/$2" ] || script=(/usr/share/debootstrap/scripts/gutsy)
-    [ -e /usr/share/keyrings/ubuntu-archive-keyring.gpg ] || ensure ubuntu-archive-keyring
-    options+=(--keyring=/usr/share/keyrings/ubuntu-archive-keyring.gpg)
+    options+=(--keyring="$(ubuntu_keys "$mirror")")
   fi
   unmount_root "$1"
   rm -rf --one-file-system "$1"

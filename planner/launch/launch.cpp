@@ -85,7 +85,9 @@ std::vector<Setting> defaults_in(const std::string& text, const program::Job& jo
   const nlohmann::json asked = program::to_json(job.training);
   std::vector<Setting> defaults;
   for (const std::string& field : program::training_fields()) {
-    if (!is_of_learning(field) || chosen.contains(field) || asked[field] != ours[field]) continue;
+    if (!is_of_learning(field) || chosen.contains(field)) continue;
+    // Fields of LoRA stand only where they are used, and no file of another trainer has them.
+    if (!ours.contains(field) || !asked.contains(field) || asked[field] != ours[field]) continue;
     program::Job other = job;
     const std::string value = fmt::format("{:g}", ours[field].get<double>());
     program::set_field(other.plan, other.training, field, another_than(ours[field]).dump());

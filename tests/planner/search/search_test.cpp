@@ -411,13 +411,10 @@ TEST(Search, StoppedBeforeItBeganHasNothingAndSaysSo) {
 // Nothing but bounds is known at the first report.
 TEST(Search, StoppedBeforeAnyPlanIsSimulatedHasOneAllTheSame) {
   std::stop_source source;
-  double reported = 0;
-  const SearchResult result =
-      search_as_given(small_problem(), 1, source.get_token(), [&](std::int64_t, std::int64_t, double best_s) {
-        reported = best_s;
-        source.request_stop();
-      });
-  EXPECT_EQ(reported, 0);
+  const SearchResult result = search_as_given(small_problem(), 1, source.get_token(), [&](auto, auto, double best_s) {
+    EXPECT_EQ(best_s, 0);
+    source.request_stop();
+  });
   EXPECT_FALSE(result.proved);
   ASSERT_EQ(result.best.size(), 1U);
   EXPECT_EQ(result.best.front().simulation.iteration_s, result.best_s);

@@ -22,6 +22,8 @@ std::string integer(double value) {
 
 std::string seconds(double value) { return to_text(Seconds(value)); }
 
+std::string seconds_beside(double value, double beside) { return to_text(Seconds(value), Seconds(beside)); }
+
 // A price of more digits would say more than is known of it.
 std::string dollars(double value) {
   constexpr double kThousand = 1e3, kMillion = 1e6, kBillion = 1e9;

@@ -117,21 +117,23 @@ std::string three_digits(double value) {
   return fmt::format("{:.3g}", value);
 }
 
-/// The largest unit in which the value, as it will be printed, is one or more. `units` ascend.
-std::string show(double value, std::span<const Unit> units) {
-  if (value < 0) return "-" + show(-value, units);
+/// The largest unit in which the value, as it will be printed, is one or more; that of 1 where none is. `units` ascend.
+const Unit& unit_of(double value, std::span<const Unit> units) {
+  const bool measurable = value != 0 && std::isfinite(value);
   const Unit* chosen = &units.front();
   for (const Unit& unit : units) {
-    if (rounded(value / unit.factor) >= 1) chosen = &unit;
+    if (measurable ? rounded(std::abs(value) / unit.factor) >= 1 : unit.factor == 1) chosen = &unit;
   }
-  if (value == 0 || !std::isfinite(value)) {
-    for (const Unit& unit : units) {
-      if (unit.factor == 1) chosen = &unit;
-    }
-    return fmt::format("{} {}", value, chosen->name);
-  }
-  return fmt::format("{} {}", three_digits(value / chosen->factor), chosen->name);
+  return *chosen;
 }
+
+std::string show_in(const Unit& unit, double value) {
+  if (value < 0) return "-" + show_in(unit, -value);
+  const bool measurable = value != 0 && std::isfinite(value);
+  return fmt::format("{} {}", measurable ? three_digits(value / unit.factor) : fmt::format("{}", value), unit.name);
+}
+
+std::string show(double value, std::span<const Unit> units) { return show_in(unit_of(value, units), value); }
 
 }  // namespace
 
@@ -158,6 +160,7 @@ Result<DollarsPerHour> parse_price(std::string_view text) {
 }
 
 std::string to_text(Seconds time) { return show(time.value(), kTimeUnits); }
+std::string to_text(Seconds time, Seconds beside) { return show_in(unit_of(beside.value(), kTimeUnits), time.value()); }
 std::string to_text(Bytes size) { return show(size.value(), kReadableBytes); }
 std::string to_text(Flops work) { return show(work.value(), kWorkUnits); }
 std::string to_text(BytesPerSecond rate) { return show(rate.value(), kReadableBandwidths); }

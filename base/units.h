@@ -61,6 +61,8 @@ Result<DollarsPerHour> parse_price(std::string_view text);
 
 /// Quantity to text for people, three significant digits: "32.4 s", "61.0 GiB", "25.0 GB/s", "138 TFLOP/s".
 std::string to_text(Seconds);
+/// In the unit in which `beside` is shown, so that the two can be compared at a glance: "71.3 s" beside "52.0 s".
+std::string to_text(Seconds, Seconds beside);
 std::string to_text(Bytes);
 std::string to_text(Flops);
 std::string to_text(BytesPerSecond);

@@ -16,6 +16,7 @@ namespace trivium::hardware {
 namespace {
 
 constexpr const char* kDeviceSchema = "trivium.device/1";
+constexpr const char* kScalePointer = "/compute_scale";
 
 const std::vector<std::string> kKindNames = {"gpu", "cpu"};  // in the order of DeviceKind
 const std::vector<std::string> kArithmeticNames = {"fp64", "fp32", "tf32", "bf16",
@@ -82,7 +83,7 @@ class DeviceReader {
     const auto factor = [&](std::string_view key, double high) {
       return number_within(from_.constant(key), kSmallest, high);
     };
-    to_.compute_scale = factor("compute_scale", 10);
+    if (from_.has("compute_scale")) to_.compute_scale = factor("compute_scale", 10);
     to_.gemm_efficiency = factor("gemm_efficiency", 1);
     to_.wgrad_efficiency = factor("wgrad_efficiency", 2);
     to_.memory_efficiency = factor("memory_efficiency", 1);
@@ -150,7 +151,9 @@ WrittenOut load_device(const base::JsonReader& asked, const BaseChain& chain) {
     device = over_base(std::move(device.json), load_device(*base, here), base->text());
   }
   const base::JsonReader whole(device.json, stored.label);
-  demand_members(whole, device_members());
+  std::vector<std::string> members = device_members();
+  std::erase(members, kScalePointer);  // the machine's, which the file may not know
+  demand_members(whole, members);
   const Sources sources = Sources::of(whole, device.inherited);
   demand_sources(whole, sources, {"/name", "/kind", "/flash_attention"});
   read_device(SourcedReader(whole, sources));
@@ -170,7 +173,7 @@ const std::vector<std::string>& device_members() {
                                                     "/flash_attention",
                                                     "/idle_power",
                                                     "/peak_power",
-                                                    "/compute_scale",
+                                                    kScalePointer,
                                                     "/gemm_efficiency",
                                                     "/wgrad_efficiency",
                                                     "/memory_efficiency",

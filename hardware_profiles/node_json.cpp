@@ -21,6 +21,7 @@ constexpr int kMostAdapters = 1024;  // of one node
 constexpr int kMostLeafNodes = 4096;
 constexpr double kMostOversubscription = 1000;
 constexpr double kMostCoreSharing = 100;
+constexpr const char* kComputeScale = "compute_scale";
 constexpr const char* kNoAdapters =
     "the node has no network adapters; remove it (say null where a base has it) or set adapters";
 
@@ -196,8 +197,18 @@ Node read_whole(const base::JsonReader& own, const WrittenOut& written) {
   return node;
 }
 
-/// The node with its base and its device written out. `chain`: the files on the way to it.
+/// The node with its base and its device written out. `chain`: the files on the way to it. Another device than the
+/// base's takes nothing of the base's but its compute_scale, where it has none: clocks under load are the machine's,
+/// and 1.0 would be a guess that no machine bears out.
 WrittenOut written_out(const base::JsonReader& profile, const BaseChain& chain);
+
+/// Gives a node whose device is told elsewhere, in a file that says nothing of clocks under load, those of data sheets.
+void default_compute_scale(WrittenOut& node) {
+  if (node.json.at("device").contains(kComputeScale)) return;
+  node.json["device"][kComputeScale] = 1.0;
+  node.json["sources"][std::string("/device/") + kComputeScale] =
+      "definition: the reference against which clusters are scaled";
+}
 
 /// The base, found to be whole.
 WrittenOut load_base(const base::JsonReader& asked, const BaseChain& chain) {
@@ -216,9 +227,12 @@ WrittenOut written_out(const base::JsonReader& profile, const BaseChain& chain) 
   const auto device = device_elsewhere(profile);
   if (device) put_device(node, *device);
   const auto base = profile.find("base");
-  if (!base) return node;
+  if (!base) {
+    if (device) default_compute_scale(node);
+    return node;
+  }
   WrittenOut below = load_base(*base, chain);
-  if (device) below.json.erase("device");  // another one, not the base's with changes
+  if (device) below.json["device"] = {{kComputeScale, below.json.at("device").at(kComputeScale)}};
   const auto of_device = std::move(node.inherited);
   node.json.erase("base");
   node = over_base(std::move(node.json), below, base->text());

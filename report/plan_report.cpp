@@ -27,7 +27,7 @@ void headline(Page& page, const PlanReport& report) {
   const simulator::Simulation& figures = report.simulation;
   std::vector<std::vector<std::string>> rows{
       {"iteration", base::seconds(figures.iteration_s)},
-      {"of measurements 90 % within", simulator::interval_text(figures.certainty.iteration_s)},
+      {"of measurements 90 % within", simulator::interval_text(figures.certainty.iteration_s, figures.iteration_s)},
       {"which comes from", figures.certainty.words},
       {"throughput", base::integer(figures.tokens_per_s) + " tokens/s"},
       {"MFU, HFU", base::percent(figures.mfu) + ", " + base::percent(figures.hfu)},

@@ -63,9 +63,11 @@ std::string text_of(const std::vector<Compared>& all) {
     const std::string change =
         first ? fmt::format("{:+.1f} %", 100 * (c.simulation->iteration_s / first->iteration_s - 1)) : "-";
     const simulator::Certainty& sure = c.simulation->certainty;
-    table.add({c.file, split, seconds(c.simulation->iteration_s), seconds(sure.iteration_s.low),
-               seconds(sure.iteration_s.high), integer(c.simulation->tokens_per_s), percent(c.simulation->mfu),
-               size(c.simulation->peak_memory_bytes), simulator::probability_text(sure.fit_probability), change});
+    const double middle = c.simulation->iteration_s;
+    table.add({c.file, split, seconds(middle), seconds_beside(sure.iteration_s.low, middle),
+               seconds_beside(sure.iteration_s.high, middle), integer(c.simulation->tokens_per_s),
+               percent(c.simulation->mfu), size(c.simulation->peak_memory_bytes),
+               simulator::probability_text(sure.fit_probability), change});
   }
   std::string text = table.text();
   for (const Compared& c : all) {

@@ -103,7 +103,7 @@ void show_model(const std::string& name, bool json) {
   print(parameters.text());
   Table work({"<work per token", "GFLOP"});
   work.add({"model", gigaflops(flops.model)});
-  work.add({"with selective recompute", gigaflops(flops.hardware_selective)});
+  work.add({"with selective recompute, as published", gigaflops(flops.hardware_selective)});
   work.add({"with full recompute", gigaflops(flops.hardware_full)});
   print("\n" + work.text());
 }

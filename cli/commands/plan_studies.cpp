@@ -160,9 +160,9 @@ std::string sequences(const StudyOptions& options, const SearchRequest& request,
     std::vector<std::string> row{std::to_string(point.sequence), std::to_string(point.global_batch)};
     if (point.best) {
       const simulator::Simulation& s = point.best->simulation;
-      row.insert(row.end(),
-                 {seconds(s.iteration_s), seconds(s.certainty.iteration_s.low), seconds(s.certainty.iteration_s.high),
-                  integer(s.tokens_per_s), percent(s.mfu), program::summary(point.best->plan)});
+      row.insert(row.end(), {seconds(s.iteration_s), seconds_beside(s.certainty.iteration_s.low, s.iteration_s),
+                             seconds_beside(s.certainty.iteration_s.high, s.iteration_s), integer(s.tokens_per_s),
+                             percent(s.mfu), program::summary(point.best->plan)});
     } else {
       row.insert(row.end(), {"-", "-", "-", "-", "-", "no plan fits"});
     }

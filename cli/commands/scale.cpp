@@ -97,8 +97,9 @@ std::string text_of(const JobRequest& request, const Curve& curve) {
     const simulator::Simulation& s = p.best->simulation;
     const auto whole = training_of(request, p);
     table.add({std::to_string(p.ranks), std::to_string(p.global_batch), seconds(s.iteration_s),
-               seconds(s.certainty.iteration_s.low), seconds(s.certainty.iteration_s.high), integer(s.tokens_per_s),
-               percent(s.mfu), percent(p.efficiency), whole ? duration(whole->seconds) : "-",
+               seconds_beside(s.certainty.iteration_s.low, s.iteration_s),
+               seconds_beside(s.certainty.iteration_s.high, s.iteration_s), integer(s.tokens_per_s), percent(s.mfu),
+               percent(p.efficiency), whole ? duration(whole->seconds) : "-",
                whole && whole->cost_usd ? dollars(*whole->cost_usd) : "-", program::summary(p.best->plan)});
     drawing += fmt::format("  {:>7}  {}\n", p.ranks, bar(s.tokens_per_s, s.tokens_per_s / p.efficiency, most));
   }

@@ -194,12 +194,16 @@ nlohmann::json json_of(const TrialsOptions& options, const std::vector<MeasuredP
 std::string text_of(const nlohmann::json& json) {
   Table table({"<plan", "predicted", "measured", "expected", "90 % from", "to", "fastest with probability"});
   const auto time = [](const nlohmann::json& value) { return seconds(value.get<double>()); };
+  const auto beside = [](const nlohmann::json& value, const nlohmann::json& middle) {
+    return seconds_beside(value.get<double>(), middle.get<double>());
+  };
   for (const auto& one : json["trials"]) {
     const auto& interval = one["expected_interval_90_s"];
     const std::string none = one["why_not"].is_null() ? "-" : "does not run";
     table.add({one["file"].get<std::string>(), time(one["predicted_s"]),
-               one["measured_s"].is_null() ? none : time(one["measured_s"]), time(one["expected_s"]), time(interval[0]),
-               time(interval[1]), simulator::probability_text(one["fastest_probability"].get<double>())});
+               one["measured_s"].is_null() ? none : time(one["measured_s"]), time(one["expected_s"]),
+               beside(interval[0], one["expected_s"]), beside(interval[1], one["expected_s"]),
+               simulator::probability_text(one["fastest_probability"].get<double>())});
   }
   std::string text = table.text();
   if (json["dry_run"].get<bool>()) {

@@ -158,7 +158,7 @@ std::string simulation_report(const JobRequest& request, const Simulation& simul
       fmt::format("{} on {}: {}\n", model_heading(job), request.cluster.name, program::summary(job.plan));
   if (too_big) text += fmt::format("hypothetical, memory ignored: {}\n", too_big->reason);
   text += fmt::format("\n  iteration   {} (90 % of measurements: {})\n", seconds(simulation.iteration_s),
-                      interval_text(simulation.certainty.iteration_s));
+                      interval_text(simulation.certainty.iteration_s, simulation.iteration_s));
   text += fmt::format("              ({})\n", simulation.certainty.words);
   if (const auto alone = simulation.unshared_s; alone && differ(*alone, simulation.iteration_s)) {
     text += fmt::format("              {} ({:+.2f} %) if communication that overlaps did not share links\n",

@@ -57,8 +57,9 @@ std::string candidates_table(const std::vector<planner::Candidate>& candidates, 
   for (const planner::Candidate& candidate : candidates) {
     const simulator::Simulation& s = candidate.simulation;
     const simulator::PredictionInterval& within = s.certainty.iteration_s;
-    table.add({std::to_string(++place), program::summary(candidate.plan), seconds(s.iteration_s), seconds(within.low),
-               seconds(within.high), integer(s.tokens_per_s), percent(s.mfu), percent(s.hfu), size(s.peak_memory_bytes),
+    table.add({std::to_string(++place), program::summary(candidate.plan), seconds(s.iteration_s),
+               seconds_beside(within.low, s.iteration_s), seconds_beside(within.high, s.iteration_s),
+               integer(s.tokens_per_s), percent(s.mfu), percent(s.hfu), size(s.peak_memory_bytes),
                simulator::probability_text(s.certainty.fit_probability)});
   }
   return table.text();

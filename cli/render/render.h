@@ -33,6 +33,7 @@ using base::duration;
 using base::integer;
 using base::percent;
 using base::seconds;
+using base::seconds_beside;
 using base::size;
 
 /// Indented JSON and a newline on stdout.

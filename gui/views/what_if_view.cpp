@@ -35,7 +35,7 @@ std::array<QString, kColumns> cells_of(const WhatIfRow& row) {
   }
   const simulator::Simulation& s = row.best->simulation;
   cells[kIteration] = text(base::seconds(s.iteration_s));
-  cells[kInterval] = text(simulator::interval_text(s.certainty.iteration_s));
+  cells[kInterval] = text(simulator::interval_text(s.certainty.iteration_s, s.iteration_s));
   cells[kTokens] = text(base::integer(s.tokens_per_s));
   cells[kMfu] = text(base::percent(s.mfu));
   cells[kMemory] = text(base::size(s.peak_memory_bytes));

@@ -108,7 +108,7 @@ void Headline::show_evaluation() {
   state += change_words();
   const simulator::Certainty& sure = f.certainty;
   state += QString(" · 90 % of measurements within %1; fits with probability %2")
-               .arg(text(simulator::interval_text(sure.iteration_s)),
+               .arg(text(simulator::interval_text(sure.iteration_s, f.iteration_s)),
                     text(simulator::probability_text(sure.fit_probability)));
   if (evaluation->depth == Depth::kQuick) state += " · a first look; op by op follows";
   if (!beside_.isEmpty()) state = "<b>" + beside_.toHtmlEscaped() + "</b> · " + state;

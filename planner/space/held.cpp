@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "base/readable.h"
+#include "base/units.h"
 #include "planner/space/disks.h"
 #include "planner/space/levels.h"
 #include "planner/space/space.h"
@@ -133,9 +133,8 @@ std::string text_of(const std::vector<Held>& held) {
 std::string room_text(const SearchRequest& request) {
   const hardware::Device& device = request.cluster.groups.front().node.device;
   if (device.usable >= 1 || request.ignore_memory) return "";
-  const auto size = [](double bytes) { return base::size(static_cast<std::int64_t>(bytes)); };
-  return fmt::format("plans fill {} of {} at most", size(device.memory.value() * device.usable),
-                     size(device.memory.value()));
+  const double whole = device.memory.value() / base::kGiB;
+  return fmt::format("plans may use {:.1f} of the {:.1f} GiB", whole * device.usable, whole);
 }
 
 }  // namespace trivium::planner

@@ -22,7 +22,7 @@ std::vector<Held> held_fields(const SearchRequest& request);
 /// One line for all of them, grouped by their reasons: "fixed: tensor 8; they change the arithmetic: precision bf16".
 std::string text_of(const std::vector<Held>& held);
 
-/// "plans fill 68.6 GiB of 80.0 GiB at most", where they must leave devices room (with_fit_probability); else empty.
+/// "plans may use 68.6 of the 80.0 GiB", where they must leave devices room (with_fit_probability); else empty.
 std::string room_text(const SearchRequest& request);
 
 }  // namespace trivium::planner

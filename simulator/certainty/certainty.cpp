@@ -102,8 +102,8 @@ std::string probability_text(double probability) {
   return base::percent(probability);
 }
 
-std::string interval_text(const PredictionInterval& seconds) {
-  return base::seconds(seconds.low) + " to " + base::seconds(seconds.high);
+std::string interval_text(const PredictionInterval& seconds, double prediction_s) {
+  return base::seconds_beside(seconds.low, prediction_s) + " to " + base::seconds_beside(seconds.high, prediction_s);
 }
 
 Likeness likeness_of(const program::Job& job, const hardware::Cluster& cluster, double mfu) {

@@ -23,8 +23,8 @@ struct PredictionInterval {
   double low = 0, high = 0;
 };
 
-/// Of seconds: "28.9 s to 35.4 s".
-std::string interval_text(const PredictionInterval& seconds);
+/// Of seconds, in the unit of the prediction that they are around: "28.9 s to 35.4 s".
+std::string interval_text(const PredictionInterval& seconds, double prediction_s);
 
 struct Certainty {
   PredictionInterval iteration_s;

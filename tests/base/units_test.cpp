@@ -84,6 +84,13 @@ TEST(Units, ShownWithThreeDigitsInTheUnitThatFits) {
   EXPECT_EQ(to_text(Watts(6500)), "6.50 kW");
 }
 
+TEST(Units, ShownBesideAnotherInItsUnit) {
+  EXPECT_EQ(to_text(Seconds(71.3), Seconds(52)), "71.3 s");
+  EXPECT_EQ(to_text(Seconds(52), Seconds(71.3)), "0.867 min");
+  EXPECT_EQ(to_text(Seconds(0), Seconds(71.3)), "0 min");
+  EXPECT_EQ(to_text(Seconds(-0.25), Seconds(0)), "-0.25 s");
+}
+
 TEST(Units, RoundingNeverShowsAThousandOfTheSmallerUnit) {
   EXPECT_EQ(to_text(Seconds(0.9999)), "1.00 s");
   EXPECT_EQ(to_text(BytesPerSecond(999.7e6)), "1.00 GB/s");

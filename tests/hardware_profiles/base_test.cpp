@@ -154,11 +154,45 @@ TEST(Base, OfADeviceMayBeOneOfTheBasesOwnNode) {
   EXPECT_EQ(node.device.compute_scale, 0.5);
   EXPECT_EQ(node.device.name, "h100-sxm-80gb");
   EXPECT_EQ(node.sources.at("/device/compute_scale"), "power cap");
-  // With a base it is another device, and nothing of the H100 remains.
+  // With a base it is another device, and nothing of the H100 remains but the clocks under load of its nodes.
   const nlohmann::json other = over_h100({{"device", {{"base", "h200-sxm-141gb"}}}});
   nlohmann::json alone = to_json(load_node("h200")).at("device");
-  alone["compute_scale"] = 1.0;  // which h200 says of its cluster
+  alone["compute_scale"] = load_node("dgx-h100-80gb").device.compute_scale;
   EXPECT_EQ(to_json(node_from_json(other, "node.json")).at("device"), alone);
+}
+
+// Device files need no clocks under load: a node has those of its base, which were fitted to trainings, not 1.0.
+TEST(Base, LeavesItsClocksUnderLoadToADeviceThatSaysNone) {
+  const TemporaryFolder folder;
+  const nlohmann::json cut = {{"schema", "trivium.device/1"},
+                              {"name", "h100-cut"},
+                              {"base", "h100-sxm-80gb"},
+                              {"memory", "64 GiB"},
+                              {"sources", {{"/memory", "nvidia-smi"}}}};
+  folder.write("cut.json", cut);
+  const auto node = [&](const char* device, const nlohmann::json& base) {
+    nlohmann::json json = {{"schema", "trivium.hardware/1"}, {"name", "mine"}, {"device", device}, {"base", base}};
+    if (!base.is_null()) return load_node(folder.write("mine.json", json));
+    json = to_json(load_node("dgx-h100-80gb"));
+    json["device"] = device;
+    const nlohmann::json citations = json.at("sources");
+    for (const auto& [pointer, citation] : citations.items()) {
+      if (pointer.starts_with("/device/")) json["sources"].erase(pointer);
+    }
+    return load_node(folder.write("mine.json", json));
+  };
+  const double fitted = load_node("dgx-h100").device.compute_scale;
+  ASSERT_NE(fitted, 1.0);
+  EXPECT_EQ(node("cut.json", "dgx-h100").device.compute_scale, fitted);
+  EXPECT_THAT(node("cut.json", "dgx-h100").sources.at("/device/compute_scale"), StartsWith("base dgx-h100: "));
+  EXPECT_EQ(node("cut.json", nullptr).device.compute_scale, 1.0);
+  EXPECT_EQ(node("cut.json", nullptr).sources.count("/device/compute_scale"), 1U);
+  nlohmann::json throttled = cut;
+  throttled["compute_scale"] = 0.6;
+  throttled["sources"]["/compute_scale"] = "a log";
+  folder.write("throttled.json", throttled);
+  EXPECT_EQ(node("throttled.json", "dgx-h100").device.compute_scale, 0.6);
+  EXPECT_EQ(node("throttled.json", nullptr).device.compute_scale, 0.6);
 }
 
 TEST(Base, OfADeviceFileIsWrittenOutAsANodesIs) {

@@ -155,7 +155,7 @@ class RunFitter {
 
   void fit_skew() {
     if (measured_.late.empty()) {
-      fit_.report.push_back("collective_skew: no collectives within a stage, kept from the base");
+      fit_.report.push_back("collective_skew: no collectives inside layers, kept from the base");
       return;
     }
     const double late = median(measured_.late);
@@ -166,7 +166,7 @@ class RunFitter {
     number.before = fit_.node.collective_skew.value();
     number.after = late;
     number.samples = static_cast<int>(measured_.late.size());
-    number.from = "trivium calibrate: mean wait at collectives of " + describe(records_.front());
+    number.from = "trivium calibrate: mean wait at collectives inside layers of " + describe(records_.front());
     fit_.node.collective_skew = base::Seconds(late);
     note(fit_, std::move(number));
   }

@@ -78,14 +78,14 @@ double disturbance_of(const std::map<Shape, Gathered>& shapes, bool communicatio
   return std::max(1.0, median(std::move(ratios)));
 }
 
-/// Whether the group lies within one stage: its ranks do equal work, and what they wait is not the pipeline's.
-bool within_stage(const Program& program, program::Group group) {
+/// Whether ranks of the group do equal work and meet in every layer. Replicas meet once a step: what they wait there is
+/// by how much an iteration's computation parted them, a thousand times what a layer's does.
+bool meets_in_layers(program::Group group) {
   using program::Group;
-  return group == Group::kTensor || group == Group::kData || group == Group::kShard || group == Group::kReplica ||
-         program.mesh.pipeline() == 1;
+  return group == Group::kTensor || group == Group::kKeys || group == Group::kContext;
 }
 
-/// Mean wait at a collective within a stage over log2 of its ranks, the median over steps; negative: there was none.
+/// Mean wait at a collective inside a layer over log2 of its ranks, the median over steps; negative: there was none.
 /// The longest twentieth of a step counts as what the others stay below: whoever is interrupted keeps all others
 /// waiting.
 double late_hosts(const Program& program, const std::vector<OpEvent>& events) {
@@ -94,7 +94,7 @@ double late_hosts(const Program& program, const std::vector<OpEvent>& events) {
   for (const OpEvent& event : events) {
     if (!program::is_communication(event.op->kind) || is_transfer(*event.op)) continue;
     const int ranks = program.mesh.group_size(event.op->group);
-    if (ranks < 2 || !within_stage(program, event.op->group)) continue;
+    if (ranks < 2 || !meets_in_layers(event.op->group)) continue;
     by_step[event.step].push_back(event.wait / std::log2(static_cast<double>(ranks)));
   }
   std::vector<double> means;

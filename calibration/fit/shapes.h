@@ -21,8 +21,8 @@ struct KindSamples {
 struct OpSamples {
   std::map<program::OpKind, KindSamples> compute;  ///< sizes (1, FLOPs, bytes)
   KindSamples communication;  ///< inside one node: sizes (1, bytes read, 0); see docs/explanation/cost-model.md
-  std::vector<double> late;  ///< per record with groups within a stage: mean wait over log2(ranks) of a collective, but
-                             ///< for interruptions, s
+  std::vector<double> late;   ///< per record with ranks that meet inside a layer: mean wait over log2(ranks) of such a
+                              ///< collective, but for interruptions, s
   std::vector<double>
       disturbance;      ///< per record: time of a step's ops over the sum of their typical times, at least 1
   double host_gap = 0;  ///< what the executor takes between ops, s; not in the samples

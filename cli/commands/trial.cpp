@@ -14,6 +14,7 @@
 #include "base/json_text.h"
 #include "base/quote.h"
 #include "base/say.h"
+#include "calibration/fit/calibrate.h"
 #include "calibration/measurements/training_log.h"
 #include "cli/options/command.h"
 #include "cli/options/options.h"
@@ -24,6 +25,7 @@
 #include "cli/render/figures.h"
 #include "cli/render/output.h"
 #include "cli/render/render.h"
+#include "hardware_profiles/load.h"
 #include "planner/advice/trial_belief.h"
 #include "planner/launch/launch.h"
 #include "program/plan/job_json.h"
@@ -43,7 +45,7 @@ constexpr int kMostMinutes = 7 * 24 * 60;
 
 struct TrialsOptions {
   std::vector<std::string> plans;
-  std::string command, trainer = "megatron", folder = "trials", output;
+  std::string command, trainer = "megatron", folder = "trials", output, profile;
   double probability = 0.95;
   int minutes = 30;
   bool go = false, json = false;
@@ -54,8 +56,19 @@ struct MeasuredPlan {
   std::string plan, command, log, record, script;
   JobRequest request;
   simulator::Certainty certainty;
-  double predicted_s = 0;
-  std::string why_not;  ///< no time came of it
+  double predicted_s = 0;            ///< before anything was measured
+  std::optional<double> refitted_s;  ///< by the profile as fitted to the trials
+  std::string why_not;               ///< no time came of it
+};
+
+/// The trials as they stand, and what they say of the machine.
+struct Trials {
+  std::vector<MeasuredPlan> plans;
+  std::vector<planner::TrialTime> times;  ///< of each plan, as predicted now
+  planner::TrialErrors errors;
+  hardware::Node base;  ///< the machine's profile before the trials
+  calibration::Measurements measurements;
+  std::optional<calibration::Fit> fit;
 };
 
 std::string replaced(std::string text, const std::string& name, const std::string& by) {
@@ -112,22 +125,50 @@ void write_script(const TrialsOptions& options, const MeasuredPlan& trial) {
       trial.script, launch::export_plan(trial.request.file.job, trial.request.cluster, to, trial.request.chosen).text);
 }
 
-/// Seconds of an iteration: the median after the warm-up, of the run record where there is one, else of the log.
-double measured(const MeasuredPlan& trial) {
+/// Seconds of an iteration: the median after the warm-up, of the run record where there is one, else of the log; and to
+/// `measurements` what the machine's profile can be fitted to.
+double measured(const MeasuredPlan& trial, calibration::Measurements& measurements) {
   std::error_code none;
   if (std::filesystem::exists(trial.record, none)) {
-    const program::RunRecord record =
+    program::RunRecord record =
         program::run_record_from_json(base::parse_json(base::read_file(trial.record), trial.record), trial.record);
     calibration::imports::TrainingLog log;
     for (const program::StepRecord& step : record.steps) log.iteration_s.push_back(step.seconds);
-    if (!log.iteration_s.empty()) return log.typical_iteration_s();
+    if (!log.iteration_s.empty()) {
+      measurements.records.push_back(std::move(record));
+      return log.typical_iteration_s();
+    }
   }
-  return calibration::imports::read_training_log(base::read_file(trial.log), trial.log).typical_iteration_s();
+  const double time =
+      calibration::imports::read_training_log(base::read_file(trial.log), trial.log).typical_iteration_s();
+  measurements.jobs.push_back({trial.request.file.job, time, {}, trial.log});
+  return time;
+}
+
+/// Fits the machine's profile to what was measured so far, and predicts every plan anew. Mixed clusters are left as
+/// they are: a measurement does not say which of the nodes it is of.
+void refit(Trials& trials) {
+  const hardware::Cluster& cluster = trials.plans.front().request.cluster;
+  if (trials.measurements.empty() || !cluster.homogeneous()) return;
+  try {
+    // Always of the profile as it was: measurements that are fitted twice would count twice.
+    trials.fit = calibration::calibrate(trials.base, trials.measurements);
+  } catch (const base::Failure& failure) {
+    base::say("the profile is not fitted: {}\n", failure.error().message);
+    return;
+  }
+  for (std::size_t i = 0; i < trials.plans.size(); ++i) {
+    MeasuredPlan& trial = trials.plans[i];
+    for (hardware::NodeGroup& group : trial.request.cluster.groups) group.node = trials.fit->node;
+    trial.refitted_s = simulator::simulate(prepare(trial.request, true), {}).value_or_throw().iteration_s;
+    trials.times[i].predicted_s = *trial.refitted_s;
+  }
 }
 
 /// Runs one trial and keeps its time, or why there is none.
-void run_trial(const TrialsOptions& options, MeasuredPlan& trial, planner::TrialTime& time,
-               const std::stop_token& stop) {
+void run_trial(const TrialsOptions& options, Trials& trials, std::size_t number, const std::stop_token& stop) {
+  MeasuredPlan& trial = trials.plans[number];
+  planner::TrialTime& time = trials.times[number];
   std::error_code none;
   std::filesystem::remove(trial.record, none);
   write_script(options, trial);
@@ -137,25 +178,25 @@ void run_trial(const TrialsOptions& options, MeasuredPlan& trial, planner::Trial
   try {
     if (end.timed_out) trial.why_not = fmt::format("ended after {} minutes", options.minutes);
     if (trial.why_not.empty() && end.status != 0) trial.why_not = fmt::format("exit status {}", end.status);
-    if (trial.why_not.empty()) time.measured_s = measured(trial);
+    if (trial.why_not.empty()) time.measured_s = measured(trial, trials.measurements);
   } catch (const base::Failure& failure) {
     trial.why_not = failure.error().message;
   }
   time.failed = !time.measured_s;
   const std::string what = time.failed ? trial.why_not + ", see " + trial.log : seconds(*time.measured_s);
-  base::say("{}: predicted {}, measured {}\n", trial.plan, seconds(trial.predicted_s), what);
+  base::say("{}: predicted {}, measured {}\n", trial.plan, seconds(time.predicted_s), what);
+  if (!time.failed) refit(trials);
 }
 
 /// Until one is the fastest with the probability asked for. Whether it was interrupted.
-bool run_all(const TrialsOptions& options, std::vector<MeasuredPlan>& trials, std::vector<planner::TrialTime>& times,
-             const planner::TrialErrors& errors) {
+bool run_all(const TrialsOptions& options, Trials& trials) {
   std::error_code why;
   std::filesystem::create_directories(options.folder, why);
   if (why) fail_usage(fmt::format("--folder {}: cannot be made: {}", base::quote(options.folder), why.message()));
   const Interrupts interrupts;
-  while (const auto next = planner::next_trial(times, errors, options.probability)) {
+  while (const auto next = planner::next_trial(trials.times, trials.errors, options.probability)) {
     try {
-      run_trial(options, trials[*next], times[*next], interrupts.token());
+      run_trial(options, trials, *next, interrupts.token());
     } catch (const base::Failure& failure) {
       if (failure.error().kind == base::ErrorKind::kInterrupted) return true;
       throw;
@@ -164,24 +205,24 @@ bool run_all(const TrialsOptions& options, std::vector<MeasuredPlan>& trials, st
   return false;
 }
 
-nlohmann::json json_of(const TrialsOptions& options, const std::vector<MeasuredPlan>& trials,
-                       const std::vector<planner::TrialTime>& times, const planner::TrialErrors& errors) {
-  const planner::TrialBelief belief = planner::belief_of(times, errors);
-  const auto best = planner::best_trial(times, errors);
+nlohmann::json json_of(const TrialsOptions& options, const Trials& trials) {
+  const planner::TrialBelief belief = planner::belief_of(trials.times, trials.errors);
+  const auto best = planner::best_trial(trials.times, trials.errors);
   nlohmann::json json{{"schema", "trivium.trial/1"},
                       {"dry_run", !options.go},
                       {"decided", best && belief.fastest[*best] >= options.probability},
-                      {"best", best ? nlohmann::json(trials[*best].plan) : nlohmann::json()}};
+                      {"best", best ? nlohmann::json(trials.plans[*best].plan) : nlohmann::json()}};
   auto& all = json["trials"] = nlohmann::json::array();
-  for (std::size_t i = 0; i < trials.size(); ++i) {
-    const MeasuredPlan& trial = trials[i];
+  for (std::size_t i = 0; i < trials.plans.size(); ++i) {
+    const MeasuredPlan& trial = trials.plans[i];
     const double reach = std::exp(kReach * belief.deviation[i]), expected = belief.expected_s[i];
-    const auto& time = times[i].measured_s;
+    const auto& time = trials.times[i].measured_s;
     all.push_back({{"file", trial.plan},
                    {"plan", program::to_json(trial.request.file.job.plan)},
                    {"command", trial.command},
                    {"log", trial.log},
                    {"predicted_s", trial.predicted_s},
+                   {"refitted_s", trial.refitted_s ? nlohmann::json(*trial.refitted_s) : nlohmann::json()},
                    {"measured_s", time ? nlohmann::json(*time) : nlohmann::json()},
                    {"why_not", trial.why_not.empty() ? nlohmann::json() : nlohmann::json(trial.why_not)},
                    {"expected_s", expected},
@@ -215,9 +256,12 @@ std::string text_of(const nlohmann::json& json) {
                             json["decided"].get<bool>() ? "" : " of those that were measured");
 }
 
-void write_best(const TrialsOptions& options, const std::vector<MeasuredPlan>& trials, const nlohmann::json& json) {
+void write_results(const TrialsOptions& options, const Trials& trials, const nlohmann::json& json) {
+  if (!options.profile.empty() && trials.fit) {
+    base::write_file_atomically(options.profile, base::json_text(hardware::to_json(trials.fit->node), 2) + "\n");
+  }
   if (options.output.empty() || json["best"].is_null()) return;
-  for (const MeasuredPlan& trial : trials) {
+  for (const MeasuredPlan& trial : trials.plans) {
     if (trial.plan != json["best"].get<std::string>()) continue;
     base::write_file_atomically(options.output, base::json_text(program::to_json(trial.request.file), 2) + "\n");
   }
@@ -227,16 +271,16 @@ int run(const TrialsOptions& options) {
   if (options.command.find("{plan}") == std::string::npos && options.command.find("{script}") == std::string::npos) {
     fail_usage("--launch names neither {plan} nor {script}, so every trial would be the same");
   }
-  std::vector<MeasuredPlan> trials;
-  std::vector<planner::TrialTime> times;
+  Trials trials;
   for (const std::string& plan : options.plans) {
-    trials.push_back(trial_of(options, plan, trials.size()));
-    times.push_back({trials.back().predicted_s, {}, false});
+    trials.plans.push_back(trial_of(options, plan, trials.plans.size()));
+    trials.times.push_back({trials.plans.back().predicted_s, {}, false});
   }
-  const planner::TrialErrors errors = errors_of(trials.front().certainty);
-  const bool stopped = options.go && run_all(options, trials, times, errors);
-  const nlohmann::json json = json_of(options, trials, times, errors);
-  write_best(options, trials, json);
+  trials.errors = errors_of(trials.plans.front().certainty);
+  trials.base = trials.plans.front().request.cluster.groups.front().node;
+  const bool stopped = options.go && run_all(options, trials);
+  const nlohmann::json json = json_of(options, trials);
+  write_results(options, trials, json);
   options.json ? print_json(json) : print(text_of(json));
   if (stopped) throw base::Failure(base::ErrorKind::kInterrupted, "interrupted; what was measured is kept");
   return 0;
@@ -270,6 +314,8 @@ void add_trial(CLI::App& app, int& exit_code) {
       ->check(CLI::Range(1, kMostMinutes))
       ->capture_default_str();
   add_output(*command, "-o,--output", options->output, "Write the fastest plan's file", OutputKind::kPlan);
+  add_output(*command, "--profile", options->profile, "Write the machine's profile as fitted to the trials",
+             OutputKind::kProfile);
   command->add_flag("--json", options->json, "JSON on stdout");
   command->callback([options, &exit_code] { exit_code = run(*options); });
 }

@@ -154,7 +154,7 @@ std::vector<program::Program> gpu_bench_programs(bool quick) {
 }
 
 program::VerifiedProgram tensor_program(int ranks) {
-  constexpr Variant kSplit{256, 128, 4, 1};
+  constexpr Variant kSplit{128, 64, 1, 1};
   Variant variant = kSplit;
   variant.tensor = ranks;
   return program::VerifiedProgram::of(program_of(job_of(variant))).value_or_throw();

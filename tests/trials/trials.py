@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Does `trivium trial` find the fastest of six plans with half of the measurements that trying all takes?
 
-usage: trials.py TRIVIUM [--seeds N] [--steps N] [--rounds N]
+usage: trials.py TRIVIUM [--seeds N] [--steps N] [--rounds N] [--verbose]
 
 For every seed six plans of one small model on this machine are drawn at random. All six are measured in turn, `rounds`
 times, which is the truth; then `trivium trial` runs them its own way, with `trivium run` as the trainer. A seed is
@@ -85,6 +85,11 @@ def try_seed(program, seed, options):
     spread = max(truth.values()) / min(truth.values()) - 1
     print(f"{seed:4}  {1e3 * truth[best]:8.2f} ms  {100 * spread:7.1f} %  {measured:8}  {100 * slower:7.1f} %  "
           f"{100 * noise:6.1f} %  {'yes' if passed else 'no'}", flush=True)
+    if options.verbose:
+        for plan in answer["trials"]:
+            figures = [plan["predicted_s"], plan.get("refitted_s"), plan.get("measured_s"), truth[plan["file"]]]
+            print("      " + "  ".join("        -" if one is None else f"{1e3 * one:6.2f} ms" for one in figures) +
+                  f"  {plan['fastest_probability']:5.3f}  {plan['file']}")
     return passed
 
 
@@ -92,8 +97,11 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
     parser.add_argument("program")
     parser.add_argument("--seeds", type=int, default=5)
-    parser.add_argument("--steps", type=int, default=24)
+    parser.add_argument("--steps", type=int, default=96)
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--verbose", action="store_true",
+                        help="of every plan: predicted, predicted after the trials, measured by them, measured alone, and "
+                             "the probability that it is the fastest")
     options = parser.parse_args()
     program = str(pathlib.Path(options.program).resolve())
     with tempfile.TemporaryDirectory(prefix="trivium-trials-") as folder:

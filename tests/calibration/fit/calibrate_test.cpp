@@ -56,6 +56,27 @@ TEST(Calibrate, AnInterruptionIsNoLateness) {
   EXPECT_LT(fit.node.collective_skew.value(), 3e-6);
 }
 
+// Replicas meet once a step, after an iteration's computation has parted them: no layer's collective waits as long.
+TEST(Calibrate, LatenessIsOfRanksThatMeetInsideLayers) {
+  program::RunRecord record = synthetic_run(small_job(1, 2, 1, 2), rated_node(1));
+  const program::Program program = program_of(record);
+  int delayed = 0;
+  for (program::Event& event : record.timeline.events) {
+    const program::Task& task = program.role_of(event.rank).tasks[static_cast<std::size_t>(event.task)];
+    const program::Op& op = program.body_of(task).ops[static_cast<std::size_t>(event.op)];
+    if (!program::is_communication(op.kind)) continue;
+    event.wait_ps += 5'000'000'000;
+    event.end_ps += 5'000'000'000;
+    ++delayed;
+  }
+  ASSERT_GT(delayed, 0);
+  hardware::Node base = rated_node(1);
+  base.collective_skew = base::Seconds(2e-6);
+  const Fit fit = calibrate(base, std::span(&record, 1));
+  EXPECT_EQ(fit.node.collective_skew.value(), 2e-6);
+  EXPECT_THAT(fit.report, Contains(HasSubstr("collective_skew: no collectives inside layers")));
+}
+
 // After one run with tensor 2, other splits of the same machine are predicted, from a base of unmeasured cores.
 TEST(Calibrate, WhatOneSplitTeachesHoldsForOthers) {
   const hardware::Node truth = rated_node(6), base = hardware::load_node("generic-cpu");

@@ -30,6 +30,16 @@ class FittedText : public QTextBrowser {
   QSize minimumSizeHint() const override { return {120, 60}; }
 };
 
+/// A small screen has not room for all of it.
+QScrollArea* scrolling(QWidget* column) {
+  auto* scroll = new QScrollArea;
+  scroll->setWidget(column);
+  scroll->setWidgetResizable(true);
+  scroll->setFrameShape(QFrame::NoFrame);
+  for (QWidget* seen_through : {scroll->viewport(), column}) seen_through->setAutoFillBackground(false);
+  return scroll;
+}
+
 }  // namespace
 
 ExplainView::ExplainView(Document& document, QWidget* parent)
@@ -72,7 +82,7 @@ ExplainView::ExplainView(Document& document, QWidget* parent)
 }
 
 // What the training costs, how sure that is, and what limits it.
-QWidget* ExplainView::make_words() {
+QScrollArea* ExplainView::make_words() {
   words_->setAccessibleName("Explanation");
   words_->setSizePolicy(QSizePolicy::Expanding, QSizePolicy::Preferred);
   costs_->setAccessibleName("Time, energy and cost of the whole training");
@@ -95,7 +105,7 @@ QWidget* ExplainView::make_words() {
   column->addWidget(sure_);
   column->addWidget(words_);
   column->addStretch();
-  return left;
+  return scrolling(left);
 }
 
 QHBoxLayout* ExplainView::make_jitter() {
@@ -127,12 +137,7 @@ QScrollArea* ExplainView::make_gains() {
   column->addWidget(new QLabel("<b>If one thing of the plan were changed</b>"));
   column->addWidget(plans_);
   column->addStretch();
-  auto* scroll = new QScrollArea;
-  scroll->setWidget(right);
-  scroll->setWidgetResizable(true);
-  scroll->setFrameShape(QFrame::NoFrame);
-  for (QWidget* seen_through : {scroll->viewport(), right}) seen_through->setAutoFillBackground(false);
-  return scroll;
+  return scrolling(right);
 }
 
 void ExplainView::set_aside() {
@@ -153,7 +158,7 @@ void ExplainView::set_aside() {
 
 void ExplainView::fit() {
   words_->updateGeometry();
-  const QWidget* left = said_->widget(0);
+  const QWidget* left = qobject_cast<const QScrollArea*>(said_->widget(0))->widget();
   const auto* right = qobject_cast<const QScrollArea*>(said_->widget(1));
   QLayout* column = left->layout();
   const int words =

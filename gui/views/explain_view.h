@@ -41,7 +41,7 @@ class ExplainView : public QWidget {
   GainChart& plans() { return *plans_; }
 
  private:
-  QWidget* make_words();
+  QScrollArea* make_words();
   QHBoxLayout* make_jitter();
   QScrollArea* make_gains();
   void set_aside();  ///< what is said of the plan before, and what is being found out about it

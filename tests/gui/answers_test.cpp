@@ -92,6 +92,22 @@ TEST_F(Answers, HowSureShowsWhereMeasurementsAreExpected) {
   EXPECT_GT(sure.iteration_s.high - sure.iteration_s.low, jitter);
 }
 
+// Bands and the words above them have the height that they need, and what has no room is scrolled to.
+TEST_F(Answers, ExplainCutsNothingOnASmallScreen) {
+  begin(staged_scenario());
+  window_.resize(1280, 720);
+  window_.show_view(MainWindow::kExplain);
+  ExplainView& explain = window_.explain();
+  ASSERT_TRUE(QTest::qWaitFor([&] { return explain.is_current(); }, kPatienceMs));
+  QTest::qWait(1);
+  for (const BandChart* band : {&explain.band(), &explain.measured()}) {
+    EXPECT_GE(band->height(), band->sizeHint().height()) << plain(band->accessibleName());
+  }
+  for (const QLabel* words : {&explain.measured_words(), &explain.sure()}) {
+    EXPECT_GE(words->height(), words->heightForWidth(words->width())) << plain(words->text());
+  }
+}
+
 TEST(SearchWords, TellTheGapToWhatIsLeft) {
   EXPECT_EQ(progress_words({120, 4096, 0, 0, 3.2}), "120 of 4,096 plans, 3.20 s");
   EXPECT_EQ(progress_words({120, 4096, 12.5, 12, 3.2}),

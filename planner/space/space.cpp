@@ -83,7 +83,12 @@ bool Space::seats_decide() const {
 }
 
 std::vector<Attention> Space::attentions(const Plan& split) const {
-  if (fixed("attention") || !simulator::has_fused_attention(split, request_.cluster)) return {given_.attention};
+  if (fixed("attention")) return {given_.attention};
+  if (!simulator::has_fused_attention(split, request_.cluster)) {
+    // Cores can do both, though their profile prefers one; a trainer may have the other alone.
+    const bool either = request_.trainer != nullptr && simulator::all_devices_are_cores(request_.cluster);
+    return either ? std::vector{Attention::kFlash, Attention::kUnfused} : std::vector{given_.attention};
+  }
   if (split.context > 1 && split.context_method == ContextMethod::kRing) return {Attention::kFlash};
   return {Attention::kFlash, Attention::kUnfused};
 }
@@ -253,8 +258,9 @@ std::vector<ShardingChoice> Space::states(const Plan& split, const PlacementChoi
   if (fixed("zero_stage")) zero = {given_.zero_stage};
   // The bounds do not know that split backwards reduce sharded gradients twice.
   if (splits) std::erase_if(zero, [](int stage) { return stage > 1; });
+  // A trainer may leave no choice but to overlap, which cores without lanes run in turn.
   const auto either = [&](const char* field, bool open, bool given) {
-    if (fixed(field) || !lanes) return std::vector<bool>{given};
+    if (fixed(field) || (!lanes && request_.trainer == nullptr)) return std::vector<bool>{given};
     return open ? std::vector<bool>{false, true} : std::vector<bool>{false};
   };
   std::vector<Storage> away{given_.offload.optimizer};

@@ -12,13 +12,13 @@ bool all_devices_have(const hardware::Cluster& cluster, hardware::Arithmetic ari
                      [&](const hardware::NodeGroup& group) { return group.node.device.peak.contains(arithmetic); });
 }
 
+}  // namespace
+
 bool all_devices_are_cores(const hardware::Cluster& cluster) {
   return std::all_of(cluster.groups.begin(), cluster.groups.end(), [](const hardware::NodeGroup& group) {
     return group.node.device.kind == hardware::DeviceKind::kCpu;
   });
 }
-
-}  // namespace
 
 program::DType best_precision(const hardware::Cluster& cluster) {
   const bool has_cpus = std::any_of(cluster.groups.begin(), cluster.groups.end(), [](const hardware::NodeGroup& group) {

@@ -7,6 +7,8 @@
 
 namespace trivium::simulator {
 
+bool all_devices_are_cores(const hardware::Cluster& cluster);
+
 /// The precision every device of the cluster does best: bf16, else fp16, else fp32; fp32 where there are CPUs.
 program::DType best_precision(const hardware::Cluster& cluster);
 

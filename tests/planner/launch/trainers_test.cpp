@@ -104,6 +104,21 @@ INSTANTIATE_TEST_SUITE_P(, TrainerSpaces,
                                          std::tuple{"deepspeed", "llama3-8b"}, std::tuple{"deepspeed", "llama-33b"},
                                          std::tuple{"fsdp2", "llama3-8b"}, std::tuple{"fsdp2", "mixtral-8x7b"}));
 
+// PyTorch's trainers have fused attention alone and always overlap, whatever a profile of cores prefers.
+TEST(TrainerSpace, HoldsPlansOnCoresToo) {
+  for (const char* name : {"fsdp2", "torchtitan", "deepspeed", "megatron"}) {
+    const TrainerSpace& trainer = *find_trainer_space(name);
+    SearchRequest request = request_for(trainer, "llama3-8b");
+    request.cluster = hardware::load_cluster("generic-cpu");
+    request.cluster.groups.front().node.devices = 2;
+    request.job.plan.attention = program::Attention::kUnfused;
+    request.job.plan.precision = program::DType::kFp32;
+    const Space space(request);
+    std::mt19937 random(7);
+    EXPECT_EQ(broken_rule(trainer, any_plan(space, request, random)), nullptr) << name;
+  }
+}
+
 TEST(TrainerSpace, RefusesWhatIsFixedToAnotherValue) {
   const TrainerSpace& trainer = *find_trainer_space("fsdp2");
   SearchRequest request = request_for(*find_trainer_space("megatron"), "llama3-8b");

@@ -104,6 +104,10 @@ std::string refusal_of(const program::Program& program, const program::Op& op) {
   if (of_loss && op.score_scale > 0) return "the CUDA backend has no factors on logits yet; use --backend cpu";
   const bool by_rows = op.kind == OpKind::kAttention || op.kind == OpKind::kAttentionBackward ||
                        op.kind == OpKind::kAttentionBlock || op.kind == OpKind::kAttentionBlockBackward;
+  if (by_rows && op.document_keys > 0) {
+    return "the CUDA backend has no attention to packed documents yet; use --backend cpu, or leave document_lengths "
+           "out";
+  }
   if (by_rows && op.window > 0) {
     return fmt::format("the CUDA backend has no attention with windows yet (of {} keys); use --backend cpu", op.window);
   }

@@ -61,8 +61,7 @@ double least_training_s(const SearchRequest& request) {
     alone.groups.push_back(group);
     rate += simulator::peak_flops(one, alone) * group.count * group.node.devices;
   }
-  const double attention = training.documents.used() ? 0 : (whole - without_attention) / 2;  // documents may be short
-  const double flops = (without_attention + attention) * static_cast<double>(training.total_tokens);
+  const double flops = (whole + without_attention) / 2 * static_cast<double>(training.total_tokens);
   return rate > 0 ? flops / rate : 0;
 }
 

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "program/lower/adapters.h"
 #include "tests/program/jobs.h"
 
 namespace trivium::program {
@@ -61,6 +62,16 @@ TEST(PackedFlops, OfARingAreSharedEquallyByRanksAndSteps) {
   for (const OpKind kind : {OpKind::kAttentionBlock, OpKind::kAttentionBlockBackward}) {
     EXPECT_DOUBLE_EQ(attention_flops(packed, kind), attention_flops(whole, kind) / 4);
   }
+}
+
+// Scores and values of 16 keys: 2 * 16 * (32 + 32) FLOPs a layer, of four layers 8,192; a quarter is left, and what is
+// gone counts three times in a step, six with selective recomputation.
+TEST(PackedFlops, OfTheModelCountTheSquaresOfDocuments) {
+  const models::FlopsPerToken whole = flops_per_token(packed_tiny_job({})),
+                              packed = flops_per_token(packed_tiny_job({{4}, {}}));
+  EXPECT_DOUBLE_EQ(whole.model - packed.model, 3 * 8192 * 0.75);
+  EXPECT_DOUBLE_EQ(whole.hardware_full - packed.hardware_full, 4 * 8192 * 0.75);
+  EXPECT_DOUBLE_EQ(whole.hardware_selective - packed.hardware_selective, 6 * 8192 * 0.75);
 }
 
 std::string refused(const Job& job) {

@@ -1,7 +1,6 @@
 // Causal attention forward: y_i = sum over j <= i of p_ij v_j,  p_ij = exp(scale q_i.k_j - L_i),
 // L_i = log of the sum over j <= i of exp(scale q_i.k_j); with a window w both over i - w < j <= i; of packed documents
-// over the j of its own. A head's sink z
-// adds exp(z) to the sum. Saved for backward:
+// over the j of its own. A head's sink z adds exp(z) to the sum. Saved for backward:
 // all p, or with flash the L alone (Dao 2023, arXiv 2307.08691, algorithm 1; here a block holds whole rows, so no
 // running maximum is needed). Dropout drops p_ij, or scales it, after the softmax; its mask is saved with all p,
 // or with flash drawn again.

@@ -111,6 +111,10 @@ Training training_from_json(const base::JsonReader& reader) {
 }
 
 void set_field(Plan& plan, Training& training, const std::string& field, const std::string& text) {
+  if (field == "document_lengths" && text.find_first_not_of("0123456789,") != std::string::npos) {
+    training.documents = read_document_lengths(text);  // its errors name the file
+    return;
+  }
   const auto& trained = training_fields();
   const bool of_training = std::find(trained.begin(), trained.end(), field) != trained.end();
   nlohmann::json json = of_training ? to_json(training) : to_json(plan);
@@ -120,10 +124,6 @@ void set_field(Plan& plan, Training& training, const std::string& field, const s
   std::replace(option.begin(), option.end(), '_', '-');
   std::replace(option.begin(), option.end(), '.', '-');
   try {
-    if (field == "document_lengths" && text.find_first_not_of("0123456789,") != std::string::npos) {
-      training.documents = read_document_lengths(text);
-      return;
-    }
     json.merge_patch(nested(field, value_of(field, text)));
     const base::JsonReader reader(json, option);
     if (of_training) {

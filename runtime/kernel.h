@@ -44,9 +44,11 @@ struct KernelArguments {
   Dropout dropout;                               ///< what this op drops
   const program::RotaryTable* rotary = nullptr;  ///< of the model
   const program::Routing* routing = nullptr;     ///< of the model's mixtures
-  std::int64_t vocabulary = 0;                   ///< true vocabulary: columns from here on are padding
-  std::int64_t past = 0;                         ///< tokens of the text before the op's own, when text is generated
-  const KeptKeys* kept = nullptr;                ///< attention then: theirs, to which the op's own are added
+  /// (samples, sequence) of the micro-batch: the position at which a token's document begins; null: all at 0.
+  const std::int32_t* document_starts = nullptr;
+  std::int64_t vocabulary = 0;     ///< true vocabulary: columns from here on are padding
+  std::int64_t past = 0;           ///< tokens of the text before the op's own, when text is generated
+  const KeptKeys* kept = nullptr;  ///< attention then: theirs, to which the op's own are added
 };
 
 using Kernel = void (*)(const KernelArguments&);

@@ -136,23 +136,30 @@ Reason why_no_task(const CsvTable::Row& row) {
   return fmt::format("task {}: neither pretraining nor fine-tuning of all weights or of adapters (lora)", task);
 }
 
-/// Adapters of models of 8B, and of 70B and more.
+/// Adapters of models of 8B, and of 70B and more, and tokens of the documents that samples are packed of (0: one).
 struct AdapterRecipe {
   program::Lora small, large;
+  std::int64_t document = 0;
 };
+
+/// Tokens of one of SQuAD's samples with its prompt: 906 bytes each (79,346,108 of 87,599 samples: the data set's card,
+/// huggingface.co/datasets/rajpurkar/squad), of them about 840 of text, at somewhat more than 4 bytes a token. That
+/// attention is counted of so short ones show the FLOPs that Megatron-Bridge prints (validation/README.md).
+constexpr std::int64_t kSquad = 200;
 
 /// Adapters of a LoRA row, which tables do not print: those of the recipes that the software comes with.
 /// MLPerf Training v4.0 (NVIDIA, llama2_70b_lora, megatron_gpt_peft_tuning_config.yaml): rank 16, alpha 32, attention.
 /// NeMo 1 (megatron_gpt_finetuning_config.yaml): rank and alpha 32, queries, keys and values alone.
 /// NeMo 2 (finetune_recipe, performance_mode), likewise, and Megatron-Bridge (llama3.py, llama3_*_peft_config), with
-/// all targets: rank 8 and alpha 16 for 8B models, 16 and 32 for 70B.
+/// all targets: rank 8 and alpha 16 for 8B models, 16 and 32 for 70B; both pack SQuAD's samples
+/// (packed_sequence_specs).
 const AdapterRecipe* adapters_of(const CsvTable::Row& row) {
   constexpr program::Lora kBenchmark{16, 32, true, true, false, false}, kWide{32, 32, true, false, false, false};
   static const std::map<std::string_view, AdapterRecipe> kRecipes = {
       {"megatron-nemo-mlperf", {kBenchmark, kBenchmark}},
       {"megatron-nemo1", {kWide, kWide}},
-      {"megatron-nemo2", {{8, 16, true, false, false, false}, {16, 32, true, false, false, false}}},
-      {"megatron-bridge", {{8, 16}, {16, 32}}}};
+      {"megatron-nemo2", {{8, 16, true, false, false, false}, {16, 32, true, false, false, false}, kSquad}},
+      {"megatron-bridge", {{8, 16}, {16, 32}, kSquad}}};
   const auto found = kRecipes.find(row.text("software"));
   return found == kRecipes.end() ? nullptr : &found->second;
 }
@@ -367,7 +374,9 @@ void read_job(const CsvTable::Row& row, PublishedRun& run) {
   run.job.training.dropout = stack->usual_dropout;
   constexpr std::int64_t kLarge = 8192;  // hidden, of a 70B model
   if (row.given("task") == "lora") {
-    run.job.training.lora = run.job.model.hidden >= kLarge ? adapters_of(row)->large : adapters_of(row)->small;
+    const AdapterRecipe& recipe = *adapters_of(row);
+    run.job.training.lora = run.job.model.hidden >= kLarge ? recipe.large : recipe.small;
+    if (recipe.document > 0) run.job.training.documents.lengths = {recipe.document};
   }
   const int stages = run.job.plan.chunks();
   if (stack->balances_by_cost && stages > 1 && stages <= run.job.model.layers) {

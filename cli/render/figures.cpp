@@ -135,6 +135,22 @@ nlohmann::json simulation_json(const JobRequest& request, const program::Program
   return json;
 }
 
+namespace {
+
+// ", samples packed of documents of 200 tokens"
+std::string documents_heading(const program::Documents& documents) {
+  if (!documents.used()) return "";
+  double tokens = 0, weights = 0;
+  for (std::size_t i = 0; i < documents.lengths.size(); ++i) {
+    tokens += static_cast<double>(documents.lengths[i] * documents.weight(i));
+    weights += static_cast<double>(documents.weight(i));
+  }
+  return fmt::format(", samples packed of documents of {}{:.0f} tokens", documents.lengths.size() > 1 ? "about " : "",
+                     tokens / weights);
+}
+
+}  // namespace
+
 std::string model_heading(const program::Job& job) {
   const models::Model& model = job.model;
   const program::Lora& lora = job.training.lora;
@@ -144,9 +160,10 @@ std::string model_heading(const program::Job& job) {
              {"qkv", lora.qkv}, {"projection", lora.projection}, {"fc1", lora.fc1}, {"fc2", lora.fc2}}) {
       if (has) targets += (targets.empty() ? "" : ", ") + std::string(name);
     }
-    return fmt::format("{} with adapters of rank {} ({})", heading(model.name), lora.rank, targets);
+    return fmt::format("{} with adapters of rank {} ({}){}", heading(model.name), lora.rank, targets,
+                       documents_heading(job.training.documents));
   }
-  if (!model.mtp) return heading(model.name);
+  if (!model.mtp) return heading(model.name) + documents_heading(job.training.documents);
   const std::string modules = model.mtp->depth == 1 ? "a module" : fmt::format("{} modules", model.mtp->depth);
   return fmt::format("{} and {} of multi-token prediction", heading(model.name), modules);
 }

@@ -181,6 +181,11 @@ Launch export_plan(const program::Job& job, const hardware::Cluster& cluster, Tr
          fmt::format("one size holds for all replicas; written as {}: the fast nodes wait for the slow ones",
                      written.plan.micro_batch)});
   }
+  if (job.training.documents.used()) {
+    launch.losses.push_back({"document_lengths",
+                             "documents come with the trainer's data, and whether attention keeps to them with its "
+                             "own switches: the file trains on whole samples unless they are set"});
+  }
   launch.defaults = defaults_in(launch.text, written, cluster, trainer, chosen);
   say_defaults(launch);
   return launch;

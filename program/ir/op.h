@@ -192,7 +192,8 @@ struct Op {
   std::int32_t experts = 0, parts = 1;  ///< expert kinds: matrices on this rank; context kinds: ranks of the group; see
                                         ///< also kSend; kQuantize: runs of rows that share no scale
   std::int64_t m = 0, n = 0, k = 0;
-  double epsilon = 1e-5;   ///< norm kinds
+  double document_keys = 0;  ///< attention kinds: that a query sees on average in packed documents; 0: samples are not
+  double epsilon = 1e-5;     ///< norm kinds
   double score_scale = 0;  ///< attention kinds: factor on scores; 0: 1 / sqrt(head_dim); embedding kinds: on rows, loss
                            ///< kinds: on logits, before their cap, kMatmul (without a bias) and kMatmulDgrad: on the
                            ///< product; 0: 1; kScaleQueries: slope

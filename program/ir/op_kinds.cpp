@@ -151,8 +151,7 @@ void attention(Op& op) {
   const double tokens = static_cast<double>(op.m), heads = op.heads, dim = op.head_dim, span = op.sequence;
   const double values = static_cast<double>(value_dim_of(op));
   const double of_keys = 2 * tokens * heads * (dim + values);
-  op.flops = op.flash ? of_keys * models::keys_seen(op.sequence, op.window, op.chunked) * (backward ? 2.5 : 1.0)
-                      : of_keys * span * (backward ? 2.0 : 1.0);
+  op.flops = op.flash ? of_keys * keys_of_query(op) * (backward ? 2.5 : 1.0) : of_keys * span * (backward ? 2.0 : 1.0);
   const double kv_heads = op.kv_heads > 0 ? op.kv_heads : op.heads;
   const double row = dim * (heads + kv_heads) + values * kv_heads;
   const double layout = tokens * (kLayoutQkv * row + kLayoutOutput * heads * values);
@@ -182,10 +181,12 @@ double chunked_area(double length, double queries, double keys, double window) {
   return area;
 }
 
-/// Scores that the rank with the most of them computes in a ring's step, of one sample and head.
+/// Scores that the rank with the most of them computes in a ring's step, of one sample and head. Of packed documents
+/// every rank has an equal share in every step, as where each document is cut into chunks (Transformer Engine's THD).
 double ring_scores(const Op& op) {
   const int ranks = op.parts, step = static_cast<int>(op.k);
   const double chunk = static_cast<double>(op.sequence) / (2 * ranks);
+  if (op.document_keys > 0) return op.sequence * op.document_keys / (static_cast<double>(ranks) * ranks);
   if (op.window <= 0) return 2 * chunk * chunk;
   double most = 0;
   for (int rank = 0; rank < ranks; ++rank) {

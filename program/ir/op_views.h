@@ -14,6 +14,11 @@ constexpr models::Activation activation_of(const Op& op) { return static_cast<mo
 /// kRotary and its backward: by the frequencies of layers with windows, not by those of the others.
 constexpr bool turns_by_window_frequencies(const Op& op) { return op.k == 1; }
 
+/// Attention kinds: keys that a query sees on average, half of a causal square.
+inline double keys_of_query(const Op& op) {
+  return op.document_keys > 0 ? op.document_keys : models::keys_seen(op.sequence, op.window, op.chunked);
+}
+
 /// kAttentionBlock and its backward: which step of the ring it is; its keys come from the rank so many before.
 constexpr int ring_step(const Op& op) { return static_cast<int>(op.k); }
 

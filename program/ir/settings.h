@@ -51,7 +51,8 @@ struct Settings {
   ContextMethod context_method{};          ///< which tokens of a sample a context rank holds (program/ir/context.h)
   Batch batch;
   double dropout = 0;      ///< probability, of the ops that drop (Op::dropout)
-  std::uint64_t seed = 0;  ///< of initial parameters, order of samples and dropout
+  Documents documents;     ///< that samples are packed of
+  std::uint64_t seed = 0;  ///< of initial parameters, order of samples, their documents and dropout
   Optimizer optimizer;
   LossScaling loss_scaling;
   bool scales_loss = false;     ///< gradients pass through fp16

@@ -62,6 +62,7 @@ std::string text_of(const Program& program, const Body& body, const Op& op) {
     if (op.fp8 != usual.fp8) text += fmt::format(" fp8={}", name_of(op.fp8));
     if (op.window != usual.window) text += fmt::format(" window={}", op.window);
     if (op.chunked) text += " chunked";
+    if (op.document_keys > 0) text += fmt::format(" document_keys={:.6g}", op.document_keys);
     if (op.soft_cap != usual.soft_cap) text += fmt::format(" soft_cap={}", op.soft_cap);
     if (op.score_scale != usual.score_scale) text += fmt::format(" score_scale={}", op.score_scale);
   }

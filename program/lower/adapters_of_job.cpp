@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include "program/lower/adapters.h"
+#include "program/lower/documents.h"
 #include "program/schedules/schedule.h"
 
 namespace trivium::program {
@@ -37,12 +38,36 @@ std::optional<Infeasible> check_adapters(const Job& job) {
   return std::nullopt;
 }
 
+namespace {
+
+/// Keys that a query of packed documents sees, against those of whole samples, over all layers.
+double share_of_keys(const Job& job) {
+  const Documents& documents = job.training.documents;
+  if (!documents.used()) return 1;
+  const std::int64_t sequence = job.training.sequence;
+  const bool chunked = job.model.window && job.model.window->chunked;
+  double packed = 0, whole = 0;
+  for (const models::LayersOfKind& alike : models::layer_kinds(job.model)) {
+    const auto layers = static_cast<double>(alike.count);
+    packed += layers * keys_seen(documents, sequence, alike.kind.window);
+    whole += layers * models::keys_seen(sequence, alike.kind.window, chunked);
+  }
+  return packed / whole;
+}
+
+}  // namespace
+
 models::FlopsPerToken flops_per_token(const Job& job) {
   const models::Model& model = job.model;
   models::FlopsPerToken flops = models::flops_per_token(model, job.training.sequence);
+  double core = (flops.hardware_selective - flops.model) / 3;  // forward
+  const double less = core * (1 - share_of_keys(job));
+  core -= less;
+  flops.model -= 3 * less;
+  flops.hardware_full -= 4 * less;
+  flops.hardware_selective -= 6 * less;
   const Lora& lora = job.training.lora;
   if (!lora.used()) return flops;
-  const double core = (flops.hardware_selective - flops.model) / 3;  // forward
   const double frozen = flops.model / 3 - core;
   const double hidden = static_cast<double>(model.hidden), ffn = static_cast<double>(model.dense_hidden());
   const double attended = static_cast<double>(model.heads * model.value_dim());

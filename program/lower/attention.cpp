@@ -1,12 +1,14 @@
 // The attention core of a layer: scores, softmax and weighted values of the heads on this rank.
 #include <fmt/format.h>
 
+#include "program/lower/documents.h"
 #include "program/lower/layers.h"
 
 namespace trivium::program {
 
 void LayerWriter::look_back(Op& op, int layer) const {
   const std::int64_t window = s_.kind(layer).window;
+  if (s_.documents->used()) op.document_keys = keys_seen(*s_.documents, s_.sequence, window);
   if (window == 0 || window >= s_.sequence) return;  // it sees all there is
   op.window = static_cast<std::int32_t>(window);
   op.chunked = s_.layers_of->window->chunked;

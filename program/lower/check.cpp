@@ -10,6 +10,7 @@
 
 #include "program/lower/adapters.h"
 #include "program/lower/chunk_shape.h"
+#include "program/lower/documents.h"
 #include "program/lower/layout.h"
 #include "program/lower/lower.h"
 #include "program/lower/sharding.h"
@@ -455,6 +456,7 @@ std::optional<Infeasible> check(const Job& job, int ranks) {
   if (auto no = check_replicas(job.plan)) return *no;
   if (auto no = check_supported(job)) return *no;
   if (auto no = check_adapters(job)) return *no;
+  if (auto no = check_documents(job)) return *no;
   if (auto no = check_sharding(job.plan)) return *no;
   if (auto no = check_tensor(job)) return *no;
   if (auto no = check_context(job)) return *no;

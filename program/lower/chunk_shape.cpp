@@ -26,7 +26,7 @@ static ChunkShape::Inner inner(std::int64_t ffn, const models::Model& model) {
   return {ffn, model.gated() ? 2 * ffn : ffn};
 }
 
-ChunkShape::ChunkShape(const Job& job) : layers_of(&job.model) {
+ChunkShape::ChunkShape(const Job& job) : layers_of(&job.model), documents(&job.training.documents) {
   const Plan& plan = job.plan;
   tensor = plan.tensor;
   transfer_parts = program::transfer_parts(job);

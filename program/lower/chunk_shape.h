@@ -68,6 +68,7 @@ struct ChunkShape {
   int layout(int layer) const { return (kind(layer).mixture ? 1 : 0) + (norms_heads(layer) ? 2 : 0); }
   static constexpr int kLayouts = 4;
   const models::Model* layers_of;  ///< the job's, which outlives this
+  const Documents* documents;      ///< likewise
   std::int64_t first_layer = 0;    ///< the chunk's phase
   /// The chunk's; later ones belong to multi-token prediction.
   std::int64_t layers = std::numeric_limits<std::int64_t>::max();

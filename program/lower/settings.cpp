@@ -74,6 +74,7 @@ Settings settings_of(const Job& job, const StackTraits& stack) {
   if (s.batch.micro_batch.empty()) s.batch.micro_batch = {plan.micro_batch};
   s.dropout = job.training.dropout;
   s.seed = job.training.seed;
+  s.documents = job.training.documents;
   s.optimizer = job.training.optimizer;
   s.loss_scaling = job.training.loss_scaling;
   s.scales_loss = plan.precision == DType::kFp16;

@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "base/units.h"
+#include "program/plan/document_lengths.h"
 
 namespace trivium::program {
 namespace {
@@ -110,10 +111,15 @@ Training training_from_json(const base::JsonReader& reader) {
 }
 
 void set_field(Plan& plan, Training& training, const std::string& field, const std::string& text) {
+  if (field == "document_lengths" && text.find_first_not_of("0123456789,") != std::string::npos) {
+    training.documents = read_document_lengths(text);  // its errors name the file
+    return;
+  }
   const auto& trained = training_fields();
   const bool of_training = std::find(trained.begin(), trained.end(), field) != trained.end();
   nlohmann::json json = of_training ? to_json(training) : to_json(plan);
   if (field == "micro_batch") json.erase("replica_micro_batch");
+  if (field == "document_lengths") json.erase("document_weights");
   std::string option = "--" + field;
   std::replace(option.begin(), option.end(), '_', '-');
   std::replace(option.begin(), option.end(), '.', '-');

@@ -20,7 +20,8 @@ Training training_from_json(const base::JsonReader& reader);
 
 /// Sets one field of a plan or training from text, as on the command line ("micro_batch", "4"); lists are separated by
 /// commas, "overlap.…" and "offload.…" take their members; "micro_batch" is of all replicas, so that
-/// "replica_micro_batch" is empty after it. Errors: Failure(kUsage) naming the option.
+/// "replica_micro_batch" is empty after it; "document_lengths" may be a file (read_document_lengths) and replaces the
+/// weights. Errors: Failure(kUsage) naming the option, Failure(kInput) naming the file.
 void set_field(Plan& plan, Training& training, const std::string& field, const std::string& text);
 
 }  // namespace trivium::program

@@ -70,7 +70,8 @@ Json training_schema() {
     const nlohmann::json value = field.json(Training{});
     const char* type = value.is_number_float() ? "number" : "integer";
     const Json number{{"type", type}, {"minimum", 0}};
-    const Json list{{"type", "array"}, {"items", {{"enum", value}}}, {"minItems", 1}};
+    const Json items = value.empty() ? Json{{"type", "integer"}, {"minimum", 1}} : Json{{"enum", value}};
+    const Json list{{"type", "array"}, {"items", items}, {"minItems", value.empty() ? 0 : 1}};
     json["properties"][field.name] = described(field.help, value.is_array() ? list : number);
   }
   return json;

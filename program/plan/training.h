@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 namespace trivium::program {
 
@@ -40,6 +41,17 @@ struct Lora {
   bool operator==(const Lora&) const = default;
 };
 
+/// Documents that a sample is packed of, one after another, the last cut at the sample's end. Their lengths are drawn
+/// one by one, by seed and number of the sample alone. A token attends to its own document, whose positions begin at 0.
+struct Documents {
+  std::vector<std::int64_t> lengths;  ///< tokens; none: a sample is one document
+  std::vector<std::int64_t> weights;  ///< how often each length comes, against the others; none: all as often
+
+  bool used() const { return !lengths.empty(); }
+  std::int64_t weight(std::size_t i) const { return weights.empty() ? 1 : weights[i]; }
+  bool operator==(const Documents&) const = default;
+};
+
 struct Training {
   std::int64_t sequence = 0;      ///< tokens per sample; 0 in a file: the model's maximum
   std::int64_t global_batch = 0;  ///< samples per optimizer step
@@ -49,6 +61,7 @@ struct Training {
   Optimizer optimizer;
   LossScaling loss_scaling;  ///< where Plan::precision is fp16
   Lora lora;
+  Documents documents;
 };
 
 }  // namespace trivium::program

@@ -1,4 +1,6 @@
 // The rows of a training's fields.
+#include <fmt/format.h>
+
 #include <array>
 #include <nlohmann/json.hpp>
 #include <utility>
@@ -61,6 +63,13 @@ void read_targets(const JsonReader& reader, Lora& lora) {
   }
 }
 
+std::vector<std::int64_t> counts(const JsonReader& reader) {
+  std::vector<std::int64_t> values;
+  for (const JsonReader& element : reader.elements()) values.push_back(element.integer(1, kMostCount));
+  if (values.size() > kMostLengths) reader.fail(fmt::format("has {} entries; at most {}", values.size(), kMostLengths));
+  return values;
+}
+
 }  // namespace
 
 bool TrainingField::is_list() const { return json(Training{}).is_array(); }
@@ -108,6 +117,12 @@ const std::vector<TrainingField>& training_field_table() {
       {"lora_targets", "NAME,NAME,...", "LoRA: what has adapters: qkv, projection, fc1, fc2; default: all",
        [](const Training& t) { return targets_of(t.lora); },
        [](const JsonReader& r, Training& t) { read_targets(r, t.lora); }, true},
+      {"document_lengths", "N,N,...|FILE", "Tokens of the documents that samples are packed of, or a file of them",
+       [](const Training& t) { return nlohmann::json(t.documents.lengths); },
+       [](const JsonReader& r, Training& t) { t.documents.lengths = counts(r); }, true},
+      {"document_weights", "N,N,...", "How often each of these lengths comes; default: all as often",
+       [](const Training& t) { return nlohmann::json(t.documents.weights); },
+       [](const JsonReader& r, Training& t) { t.documents.weights = counts(r); }, true},
   };
   return kTable;
 }

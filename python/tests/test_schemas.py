@@ -77,6 +77,9 @@ class Schemas(unittest.TestCase):
         self.holds(plan)
         self.refuses("plan", {**plan, "training": {**adapters, "lora_targets": ["fc3"]}})
         self.refuses("plan", {**plan, "training": {**adapters, "lora_targets": []}})
+        packed = {"global_batch": 64, "document_lengths": [128, 512], "document_weights": [3, 1]}
+        self.holds({**plan, "training": packed})
+        self.refuses("plan", {**plan, "training": {**packed, "document_lengths": [0]}})
         self.holds({"schema": "trivium.plan/1", "model": "gpt3-175b", "cluster": "dgx-a100-80gb:128",
                     "training": {"global_batch": 1536}, "plan": {"tensor": 8}})
 

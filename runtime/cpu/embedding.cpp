@@ -99,7 +99,7 @@ static void position(const KernelArguments& a) {
   std::vector<std::uint8_t> keep;
   for (std::int64_t r = 0; r < a.op->m; ++r) {
     const T* x = input<T>(a, 0) + r * n;
-    const T* row = input<T>(a, 1) + position_of(a, r, a.op->k) * n;
+    const T* row = input<T>(a, 1) + document_position_of(a, r, a.op->k) * n;
     T* y = output<T>(a, 0) + r * n;
     for (std::int64_t j = 0; j < n; ++j) y[j] = x[j] + row[j];
     if (a.dropout.drops()) drop_token(a, r, keep, y);
@@ -110,7 +110,7 @@ template <class T>
 static void position_backward(const KernelArguments& a) {
   std::vector<T> room;
   add_rows(before_dropout(a, input<T>(a, 0), room), output<T>(a, 0), a.op->m, a.op->n, T(1),
-           [&](std::int64_t r) -> std::int64_t { return position_of(a, r, a.op->k); });
+           [&](std::int64_t r) -> std::int64_t { return document_position_of(a, r, a.op->k); });
 }
 
 template <class T>

@@ -39,4 +39,12 @@ template <class T>
   return a.past + program::context_position(a.context_method, local, sequence, a.context_rank, a.context_ranks);
 }
 
+/// Its position within its document.
+[[maybe_unused]] static std::int64_t document_position_of(const KernelArguments& a, std::int64_t r,
+                                                          std::int64_t sequence) {
+  const std::int64_t position = position_of(a, r, sequence);
+  if (a.document_starts == nullptr) return position;
+  return position - a.document_starts[sample_of(a, r, sequence) * sequence + position];
+}
+
 }  // namespace trivium::runtime::cpu

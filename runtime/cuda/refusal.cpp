@@ -36,6 +36,29 @@ bool goes_by_rows(const program::Op& op) {
   return is_ring_step(op) || (attends && op.flash && op.dropout != program::DropoutSite::kNone);
 }
 
+/// Why the op, where it is of attention, has no kernel for what it sees; or empty.
+std::string attention_refusal(const program::Op& op) {
+  const bool attends = op.kind == OpKind::kAttention || op.kind == OpKind::kAttentionBackward ||
+                       op.kind == OpKind::kAttentionBlock || op.kind == OpKind::kAttentionBlockBackward;
+  if (!attends) return "";
+  if (op.document_keys > 0) {
+    return "the CUDA backend has no attention to packed documents yet; use --backend cpu, or leave document_lengths "
+           "out";
+  }
+  if (op.window > 0) {
+    return fmt::format("the CUDA backend has no attention with windows yet (of {} keys); use --backend cpu", op.window);
+  }
+  const int sinks = op.kind == OpKind::kAttention ? op.in[1] : op.kind == OpKind::kAttentionBlock ? op.in[2] : op.in[5];
+  if (sinks != program::kNoBuffer) {
+    return "the CUDA backend has no attention with sinks yet; use --backend cpu";
+  }
+  if (op.flash && op.head_dim > kMostRowDim) {
+    return fmt::format("the CUDA backend's flash attention takes heads of up to {}, not {}; use --attention unfused",
+                       kMostRowDim, op.head_dim);
+  }
+  return "";
+}
+
 }  // namespace
 
 std::string slow_path_of(const program::Program& program, bool has_tiles) {
@@ -102,19 +125,7 @@ std::string refusal_of(const program::Program& program, const program::Op& op) {
   }
   const bool of_loss = op.kind == OpKind::kLossMax || op.kind == OpKind::kLossSums || op.kind == OpKind::kLossBackward;
   if (of_loss && op.score_scale > 0) return "the CUDA backend has no factors on logits yet; use --backend cpu";
-  const bool by_rows = op.kind == OpKind::kAttention || op.kind == OpKind::kAttentionBackward ||
-                       op.kind == OpKind::kAttentionBlock || op.kind == OpKind::kAttentionBlockBackward;
-  if (by_rows && op.window > 0) {
-    return fmt::format("the CUDA backend has no attention with windows yet (of {} keys); use --backend cpu", op.window);
-  }
-  const int sinks = op.kind == OpKind::kAttention ? op.in[1] : op.kind == OpKind::kAttentionBlock ? op.in[2] : op.in[5];
-  if (by_rows && sinks != program::kNoBuffer) {
-    return "the CUDA backend has no attention with sinks yet; use --backend cpu";
-  }
-  if (by_rows && op.flash && op.head_dim > kMostRowDim) {
-    return fmt::format("the CUDA backend's flash attention takes heads of up to {}, not {}; use --attention unfused",
-                       kMostRowDim, op.head_dim);
-  }
+  if (const std::string why = attention_refusal(op); !why.empty()) return why;
   if (op.soft_cap > 0) return "the CUDA backend has no soft caps yet; use --backend cpu";
   const bool looks_up = op.kind == OpKind::kEmbedding || op.kind == OpKind::kEmbeddingBackward;
   if (looks_up && op.score_scale > 0) return "the CUDA backend has no scaled embeddings yet; use --backend cpu";

@@ -42,6 +42,7 @@ RankExecutor::RankExecutor(const program::Program& program, Communicator& commun
       arenas_(program, role_, backend),
       lanes_(program, role_),
       sampler_(corpus.tokens(), program.settings.batch.sequence, program.settings.seed),
+      documents_(program.settings),
       groups_(kGroups, -1),
       members_(kGroups),
       places_(kGroups, 0),
@@ -131,6 +132,7 @@ void RankExecutor::begin(const StepValues& values) {
   values_ = values;
   optimizer_begun_ = false;
   noted_.clear();
+  documents_.forget();
   std::fill(transfers_.begin(), transfers_.end(), Transfer::kIdle);
   const std::array<double, kScalars> zero{};
   backend_.upload(program::Lane::kCompute, arenas_.space(Space::kScalar), zero.data(), sizeof zero);
@@ -370,6 +372,9 @@ void RankExecutor::run_kernel(const Task& task, const Op& op) {
   }
   a.optimizer = &program_.settings.optimizer;
   a.values = &values_;
+  if (task.micro_batch >= 0) {
+    a.document_starts = documents_.of(first_sample_of(task), program_.settings.batch.micro_batch_of(at_.data));
+  }
   a.vocabulary = program_.settings.vocabulary;
   backend_.run(a, op.lane);
 }
@@ -435,6 +440,11 @@ void RankExecutor::finish_transfer(std::int32_t task_id) {
 
 // Samples are numbered through the whole training, so that every layout reads the same ones: micro-batch by micro-batch
 // over the replicas.
+std::int64_t RankExecutor::first_sample_of(const Task& task) const {
+  const program::Batch& step = program_.settings.batch;
+  return first_sample_.value_or(values_.step * step.samples) + step.first_sample(task.micro_batch, at_.data);
+}
+
 void RankExecutor::read_samples(const Task& task) {
   const program::ChunkTemplate& kind = program_.kind_of(program_.body_of(task));
   if (!kind.embedding && !kind.head) return;
@@ -444,8 +454,7 @@ void RankExecutor::read_samples(const Task& task) {
   const std::int64_t local = sequence / context;
   std::vector<std::int32_t> sample_ids(static_cast<std::size_t>(sequence)), sample_labels(sample_ids.size());
   std::vector<std::int32_t> tokens(static_cast<std::size_t>(batch * local * (2 + kind.mtp)));
-  const std::int64_t first =
-      first_sample_.value_or(values_.step * step.samples) + step.first_sample(task.micro_batch, at_.data);
+  const std::int64_t first = first_sample_of(task);
   const auto own = [&](std::int64_t buffer) { return tokens.data() + buffer * batch * local; };
   for (std::int64_t i = 0; i < batch; ++i) {
     data::read_sample(*reading_, samples_->start_of(first + i), sample_ids, sample_labels);

@@ -15,6 +15,7 @@
 #include "runtime/communicator.h"
 #include "runtime/data/corpus.h"
 #include "runtime/executor/arenas.h"
+#include "runtime/executor/documents.h"
 #include "runtime/executor/lane_order.h"
 #include "runtime/executor/replay.h"
 #include "runtime/executor/wire.h"
@@ -92,6 +93,7 @@ class RankExecutor {
   void post_ahead();
   bool may_post(const program::Task& task) const;
   void join_side_lanes();
+  std::int64_t first_sample_of(const program::Task& task) const;
   void read_samples(const program::Task& task);
   int peer_rank(const program::Task& task) const;
   std::int32_t stamp(program::Lane lane) { return events_ != nullptr ? backend_.stamp(lane) : -1; }
@@ -116,6 +118,7 @@ class RankExecutor {
   std::map<std::array<std::int64_t, 6>, std::uint64_t> replay_numbers_;
   Wire wire_;
   data::Sampler sampler_;
+  StepDocuments documents_;
   const data::Corpus* reading_ = &corpus_;  // what samples come from, and in which order
   const data::Sampler* samples_ = &sampler_;
   std::optional<std::int64_t> first_sample_;

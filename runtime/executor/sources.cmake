@@ -3,6 +3,7 @@ list(APPEND runtime_sources
   executor/collect.cpp
   executor/training_schedule.cpp
   executor/disk_arena.cpp
+  executor/documents.cpp
   executor/dropout.cpp
   executor/exchange.cpp
   executor/host_facts.cpp

@@ -28,12 +28,14 @@ double softmax_factor(const program::Op& op, const hardware::Device& device, dou
 }
 
 // Physics::flash_ramp: short sequences fill too few blocks (240 tokens with the Triton kernels of 2023: LLM Foundry
-// runs up to 65,536 tokens). A band is as one of a sequence of twice its keys: what its two edges waste of whole blocks
-// is what the diagonal and the end of a short sequence do.
+// runs up to 65,536 tokens). A band and packed documents, is as one of a sequence of twice its keys: what its two edges
+// waste of whole blocks is what the diagonal and the end of a short sequence do.
 base::Seconds flash_time(const program::Op& op, const hardware::Device& device) {
   const bool block = op.kind == program::OpKind::kAttentionBlock || op.kind == program::OpKind::kAttentionBlockBackward;
   const std::int64_t tokens = std::max(1, block ? op.sequence / op.parts : op.sequence);
-  const double span = 2 * models::keys_seen(tokens, op.window, op.chunked);
+  const double keys = op.document_keys > 0 ? op.document_keys / (block ? op.parts : 1)
+                                           : models::keys_seen(tokens, op.window, op.chunked);
+  const double span = 2 * keys;
   const bool forward = op.kind == program::OpKind::kAttention || op.kind == program::OpKind::kAttentionBlock;
   const double share = forward ? device.physics.flash_forward : device.physics.flash_backward;
   const double rate =

@@ -30,8 +30,8 @@ std::int64_t to_ps(base::Seconds time) { return std::llround(time.value() * kPsP
 // Everything the cost of an op depends on other than the device: layers repeat, so most ops were costed before.
 auto shape_key(const Op& op, int peer_stage) {
   return std::tuple(peer_stage, op.kind, op.pass, op.dtype, op.group, op.weight_transposed, op.token_sharded, op.flash,
-                    op.heads, op.kv_heads, op.head_dim, op.sequence, op.window, op.chunked, op.experts, op.parts, op.m,
-                    op.n, op.k, op.elements, op.bytes, op.disk, op.fp8);
+                    op.heads, op.kv_heads, op.head_dim, op.sequence, op.window, op.chunked, op.document_keys,
+                    op.experts, op.parts, op.m, op.n, op.k, op.elements, op.bytes, op.disk, op.fp8);
 }
 
 // Ranks of this node that hold the same stage send at the same moment; one pair of the stage that crosses nodes holds

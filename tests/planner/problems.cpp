@@ -83,6 +83,9 @@ SearchRequest random_problem(std::mt19937& random) {
   if (!request.job.model.experts && one_of(apart, {true, false, false})) {
     request.job.training.lora = {.rank = 8, .alpha = 16};
   }
+  if (!request.job.model.mtp && one_of(apart, {true, false, false})) {
+    request.job.training.documents = {{40, 300, 5000}, {5, 2, 1}};
+  }
   if (one_of(random, {true, false, false, false, false, false})) {
     request.job.plan.offload.parameters = program::Storage::kHost;
     request.job.plan.zero_stage = 3;  // where it is not open

@@ -1,6 +1,6 @@
 // Causal attention forward: y_i = sum over j <= i of p_ij v_j,  p_ij = exp(scale q_i.k_j - L_i),
-// L_i = log of the sum over j <= i of exp(scale q_i.k_j); with a window w both over i - w < j <= i. A head's sink z
-// adds exp(z) to the sum. Saved for backward:
+// L_i = log of the sum over j <= i of exp(scale q_i.k_j); with a window w both over i - w < j <= i; of packed documents
+// over the j of its own. A head's sink z adds exp(z) to the sum. Saved for backward:
 // all p, or with flash the L alone (Dao 2023, arXiv 2307.08691, algorithm 1; here a block holds whole rows, so no
 // running maximum is needed). Dropout drops p_ij, or scales it, after the softmax; its mask is saved with all p,
 // or with flash drawn again.
@@ -36,7 +36,7 @@ static void attention_behind(const KernelArguments& a, const AttentionShape& s) 
   const T scale = static_cast<T>(program::score_scale_of(*a.op));
   const Sinks<T> sinks = sinks_of<T>(a, 1);
   for (Index r = 0; r < a.op->m; ++r) {
-    const Index from = s.first_key(a.past + r), keys = a.past + r + 1 - from;
+    const Index from = s.first_key(0, a.past + r), keys = a.past + r + 1 - from;
     for (Index h = 0; h < s.kv_heads; ++h) {
       const Index at = h * kept.room + from;
       const ConstMatrix<T> q(input<T>(a, 0) + r * s.width() + s.query(h * group), group, s.dim);
@@ -53,7 +53,7 @@ static void attention_behind(const KernelArguments& a, const AttentionShape& s) 
 
 template <class T>
 static void attention(const KernelArguments& a) {
-  const AttentionShape s = shape_of(*a.op);
+  const AttentionShape s = shape_of(a);
   if constexpr (std::is_same_v<T, float>) {
     if (a.kept != nullptr) keep_keys<T>(a, s);
     if (a.past > 0) return attention_behind<T>(a, s);
@@ -65,7 +65,7 @@ static void attention(const KernelArguments& a) {
   T* saved = output<T>(a, 1);
   const Sinks<T> sinks = sinks_of<T>(a, 1);
   for_each_query_block(s, [&](Index sample, Index head, Index row, Index rows) {
-    const Index from = s.first_key(row), keys = row + rows - from, token = sample * s.sequence;
+    const Index from = s.first_key(sample, row), keys = row + rows - from, token = sample * s.sequence;
     const T* base = qkv + token * s.width();
     const T* keys_at = base + from * s.width();
     const ConstStridedMatrix<T> q(base + row * s.width() + s.query(head), rows, s.dim, Eigen::OuterStride<>(s.width()));
@@ -77,7 +77,7 @@ static void attention(const KernelArguments& a) {
     p.noalias() = q * k.transpose();
     const T left = cap_scores(*a.op, block, rows, keys, s.sequence, scale);
     for (Index r = 0; r < rows; ++r) {
-      const Seen seen{s.first_key(row + r) - from, row + r + 1 - from};
+      const Seen seen{s.first_key(sample, row + r) - from, row + r + 1 - from};
       const T log_sum = softmax(block + r * s.sequence, seen, flash ? keys : s.sequence - from, left, sinks(head));
       if (!flash) Row<T>(block + r * s.sequence - from, from).setZero();
       if (flash) saved[(token + row + r) * s.heads + head] = log_sum;

@@ -24,16 +24,19 @@ constexpr Index kQueryBlock = 64;
 
 struct AttentionShape {
   Index samples, sequence, heads, kv_heads, dim, value_dim;
-  Index window;  ///< keys that a query sees at most
-  bool chunked;  ///< those from the last multiple of `window` on
+  Index window;                         ///< keys that a query sees at most
+  bool chunked;                         ///< those from the last multiple of `window` on
+  Index tokens;                         ///< of a sample, all of them
+  const std::int32_t* document_starts;  ///< (samples, tokens), or null
   Index width() const { return (heads + kv_heads) * dim + kv_heads * value_dim; }
   Index query(Index h) const { return h * dim; }  ///< first column of query head h within (T, q|k|v)
   Index key(Index h) const { return (heads + h * kv_heads / heads) * dim; }
   Index value(Index h) const { return (heads + kv_heads) * dim + h * kv_heads / heads * value_dim; }
-  /// The first key that the query of a position sees.
-  Index first_key(Index position) const {
-    if (position < window) return 0;
-    return chunked ? position / window * window : position - window + 1;
+  /// The first key that the query of a position sees; none of a later position sees an earlier one.
+  Index first_key(Index sample, Index position) const {
+    const Index begin = document_starts == nullptr ? 0 : document_starts[sample * tokens + position];
+    if (position < window) return begin;
+    return std::max(begin, chunked ? position / window * window : position - window + 1);
   }
 };
 
@@ -43,10 +46,11 @@ struct Seen {
   bool none() const { return first >= end; }
 };
 
-[[maybe_unused]] static AttentionShape shape_of(const program::Op& op) {
+[[maybe_unused]] static AttentionShape shape_of(const KernelArguments& a) {
+  const program::Op& op = *a.op;
   const Index window = op.window > 0 ? op.window : std::numeric_limits<Index>::max();
-  return {op.m / op.sequence,        op.sequence, op.heads,  op.kv_heads, op.head_dim,
-          program::value_dim_of(op), window,      op.chunked};
+  return {op.m / op.sequence,        op.sequence, op.heads,   op.kv_heads, op.head_dim,
+          program::value_dim_of(op), window,      op.chunked, op.sequence, a.document_starts};
 }
 
 /// With a soft cap c (Gemma 2, arXiv 2408.00118, section 2) products x of queries and keys become c tanh(scale x / c),

@@ -11,7 +11,7 @@ namespace trivium::runtime::cpu::TRIVIUM_CPU_VARIANT {
 
 template <class T>
 static void attention_backward(const KernelArguments& a) {
-  const AttentionShape s = shape_of(*a.op);
+  const AttentionShape s = shape_of(a);
   const bool flash = a.op->flash;
   const Index out_width = s.heads * s.value_dim, width = s.width();
   const T scale = static_cast<T>(program::score_scale_of(*a.op));
@@ -23,7 +23,7 @@ static void attention_backward(const KernelArguments& a) {
   DenseRow<T> dsinks = DenseRow<T>::Zero(s.heads);
   const Eigen::OuterStride<> in_stride(width), out_stride(out_width), row_stride(s.sequence);
   for_each_query_block(s, [&](Index sample, Index head, Index row, Index rows) {
-    const Index from = s.first_key(row), keys = row + rows - from, token = sample * s.sequence;
+    const Index from = s.first_key(sample, row), keys = row + rows - from, token = sample * s.sequence;
     const Index query_at = (token + row) * width + s.query(head);
     const Index key_at = (token + from) * width + s.key(head), value_at = (token + from) * width + s.value(head);
     const Index out_at = (token + row) * out_width + head * s.value_dim;
@@ -44,7 +44,7 @@ static void attention_backward(const KernelArguments& a) {
     }
     if (flash) {
       for (Index r = 0; r < rows; ++r) {
-        const Seen seen{s.first_key(row + r) - from, row + r + 1 - from};
+        const Seen seen{s.first_key(sample, row + r) - from, row + r + 1 - from};
         Row<T> p(again + r * s.sequence + seen.first, seen.end - seen.first);
         p = (p * left - saved[(token + row + r) * s.heads + head]).exp();
         only_seen(again + r * s.sequence, seen, keys);

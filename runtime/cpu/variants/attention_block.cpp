@@ -1,7 +1,7 @@
 // One step of ring attention, forward and backward (Liu et al. 2023, arXiv 2310.01889). A rank's tokens are an early
 // and a late chunk of every sample (program/ir/context.h); so are the keys that have come by. A query chunk sees key
 // chunks before its own whole, its own up to the diagonal, later ones not at all; with a window, no more of them than
-// that. With L the log-sum-exp so far and
+// that, and in packed documents its own document's alone. With L the log-sum-exp so far and
 // L_b, y_b those of the block:  L' = log(exp L + exp L_b),  y' = exp(L - L') y + exp(L_b - L') y_b. Dropout changes
 // y_b alone, as it follows the softmax of whole rows.
 
@@ -24,7 +24,7 @@ struct BlockPair {
   bool diagonal;
   const AttentionShape* shape;
   Seen seen(Index r) const {
-    const Index first = shape->first_key(query_position + r) - key_position;
+    const Index first = shape->first_key(sample, query_position + r) - key_position;
     return {std::clamp(first, Index{0}, keys), diagonal ? row + r + 1 : keys};
   }
 };
@@ -36,9 +36,10 @@ struct RingShape {
   Index value(Index h) const { return key(h) + attention.kv_heads * attention.dim; }
 };
 
-[[maybe_unused]] static RingShape ring_shape(const program::Op& op) {
+[[maybe_unused]] static RingShape ring_shape(const KernelArguments& a) {
+  const program::Op& op = *a.op;
   const Index local = op.sequence / op.parts;
-  RingShape shape{shape_of(op), local / 2, 0};
+  RingShape shape{shape_of(a), local / 2, 0};
   shape.attention.samples = op.m / local, shape.attention.sequence = local;
   shape.kv_width = 2 * shape.attention.kv_heads * shape.attention.dim;
   return shape;
@@ -77,7 +78,7 @@ static void for_each_pair(const KernelArguments& a, const RingShape& s, Visit vi
 
 template <class T>
 static void attention_block(const KernelArguments& a) {
-  const RingShape s = ring_shape(*a.op);
+  const RingShape s = ring_shape(a);
   const Index dim = s.attention.dim, heads = s.attention.heads, width = s.attention.width(), out_width = heads * dim;
   const T scale = static_cast<T>(program::score_scale_of(*a.op));
   T* y = output<T>(a, 0);
@@ -137,7 +138,7 @@ static void sinks_backward(const KernelArguments& a, Index dim) {
 // As attention_backward, the probabilities from the final log-sum-exp; D_i = dy_i . y_i of the whole row.
 template <class T>
 static void attention_block_backward(const KernelArguments& a) {
-  const RingShape s = ring_shape(*a.op);
+  const RingShape s = ring_shape(a);
   const Index dim = s.attention.dim, heads = s.attention.heads, width = s.attention.width(), out_width = heads * dim;
   const T scale = static_cast<T>(program::score_scale_of(*a.op));
   const T* log_sum = input<T>(a, 2);

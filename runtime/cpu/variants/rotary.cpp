@@ -51,7 +51,7 @@ static void turn(const KernelArguments& a, T direction) {
   if (a.in[0] != nullptr && a.in[0] != a.out[0]) Row<T>(qkv, op.m * width) = ConstRow<T>(input<T>(a, 0), op.m * width);
   Row<T> kept(scratch<T, 0>(half), half);
   for (Index r = 0; r < op.m; ++r) {
-    const Index p = position_of(a, r, op.sequence);
+    const Index p = document_position_of(a, r, op.sequence);
     const ConstRow<T> cosine(table + p * half, half), sine(table + (op.sequence + p) * half, half);
     for (Index h = 0; h < turned; ++h) {
       Row<T> first(qkv + r * width + h * op.head_dim, half), second(first.data() + half, half);
@@ -80,7 +80,7 @@ static void scale_queries(const KernelArguments& a) {
   T* qkv = output<T>(a, 0);
   if (a.in[0] != nullptr && a.in[0] != a.out[0]) Row<T>(qkv, op.m * width) = ConstRow<T>(input<T>(a, 0), op.m * width);
   for (Index r = 0; r < op.m; ++r) {
-    const auto runs = static_cast<double>((position_of(a, r, op.sequence) + 1) / op.k);
+    const auto runs = static_cast<double>((document_position_of(a, r, op.sequence) + 1) / op.k);
     Row<T>(qkv + r * width, queries) *= static_cast<T>(1 + op.score_scale * std::log1p(runs));
   }
 }

@@ -91,7 +91,9 @@ const json& full_training() {
                                  {"loss_scale_backoff", 0.25},
                                  {"lora_rank", 16},
                                  {"lora_alpha", 32.0},
-                                 {"lora_targets", {"qkv", "fc2"}}};
+                                 {"lora_targets", {"qkv", "fc2"}},
+                                 {"document_lengths", {128, 512}},
+                                 {"document_weights", {3, 1}}};
   return kTraining;
 }
 

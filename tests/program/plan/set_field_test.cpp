@@ -80,7 +80,9 @@ const std::vector<Case>& training_cases() {
                                         {"loss_scale_backoff", "0.25", 0.25},
                                         {"lora_rank", "16", 16},
                                         {"lora_alpha", "32", 32.0},
-                                        {"lora_targets", "qkv,projection", {"qkv", "projection"}}};
+                                        {"lora_targets", "qkv,projection", {"qkv", "projection"}},
+                                        {"document_lengths", "128,512", {128, 512}},
+                                        {"document_weights", "3,1", {3, 1}}};
   return kCases;
 }
 

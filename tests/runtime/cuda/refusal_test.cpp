@@ -58,6 +58,12 @@ TEST(CudaRefusal, NamesAdaptersBesideFrozenWeights) {
   }
 }
 
+TEST(CudaRefusal, NamesPackedDocuments) {
+  program::Job job = job_of(DType::kBf16);
+  job.training.documents.lengths = {4};
+  EXPECT_THAT(refusal_for(job), testing::HasSubstr("no attention to packed documents"));
+}
+
 TEST(CudaRefusal, NamesWhatItDoesNotReduceOrFuse) {
   program::Job job = job_of(DType::kBf16);
   job.plan.data = 2;

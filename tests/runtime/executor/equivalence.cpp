@@ -55,6 +55,7 @@ std::string combination_of(const program::Job& job) {
   if (job.model.parallel_block) text += " parallel-block";
   if (!job.model.tied_embeddings) text += " untied";
   if (job.training.dropout > 0) text += fmt::format(" dropout={}", job.training.dropout);
+  if (job.training.documents.used()) text += " packed";
   if (plan.stack != "trivium") text += " stack=" + plan.stack;
   if (job.training.sequence > 24) text += fmt::format(" {} tokens", job.training.sequence);
   return text;

@@ -91,6 +91,7 @@ TEST(RandomPlans, OfAdaptersRunLikeTheUnsplitOne) {
     program::Job job = jobs.next();
     const bool attention = jobs.coin();
     job.training.lora = {.rank = 2, .alpha = 6, .fc1 = !attention, .fc2 = !attention};
+    if (jobs.coin()) job.training.documents = {{3, 7}, {2, 1}};
     job.plan.precision = program::DType::kFp64;
     job.plan.reduce_dtype = job.plan.precision;
     if (job.plan.ranks() > kMostRanks || program::check(job)) continue;

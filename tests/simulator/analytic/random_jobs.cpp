@@ -137,6 +137,10 @@ RandomJob random_job(std::mt19937& random) {
       made.job.training.lora = {.rank = 8, .alpha = 16, .fc1 = !attention, .fc2 = !attention};
       if (program::check(made.job)) made.job.training.lora = {};
     }
+    if (one_of(apart, {true, false, false})) {
+      made.job.training.documents = {{40, 300, 5000}, {5, 2, 1}};
+      if (program::check(made.job)) made.job.training.documents = {};
+    }
     made.cluster = random_cluster(random, made.job.plan.ranks());
     if (!unsupported_by(made.job, made.cluster)) return made;
   }

@@ -9,6 +9,7 @@
 #include "program/ir/mesh.h"
 #include "program/plan/dtype.h"
 #include "program/plan/fp8.h"
+#include "program/plan/moments.h"
 
 namespace trivium::program {
 
@@ -183,6 +184,7 @@ struct Op {
   bool part_of_heads = false;               ///< attention kinds: a part of the tensor rank's heads, a context rank's
   Fp8 fp8 = Fp8::kNone;                     ///< products, kQuantize: how operands in 8 bits are scaled
   Fp8Operand operand = Fp8Operand::kInput;  ///< kQuantize: what it casts
+  Moments moments = Moments::kFp32;         ///< kAdamW: how they are kept
   DropoutSite dropout = DropoutSite::kNone;  ///< draws a mask, or needs the one that another drew
   std::int16_t layer = -1;                   ///< layer within the chunk
   std::int16_t bucket = -1;                  ///< optimizer kinds and gradient communication

@@ -49,6 +49,10 @@ constexpr double kDenseGradient = 8;  // per element of the table: Aceso, 51,200
 // Optimizer step with 16-bit parameters: 23 B per parameter of the shard = norm 4 + AdamW 19; zeroing adds 4 (fp32).
 constexpr double kAdamWHalf = 19;
 constexpr double kAdamWWhole = 7;  // times the size: r gradient, parameter, two moments; w parameter, two moments
+// Of the 30 bytes that a step with fp32 copies reads and writes, moments are 16 (r and w of two), 8 in bf16; the fit
+// above counts 19 of them.
+constexpr double kAdamWHalfMoments = kAdamWHalf * 22 / 30;
+constexpr double kBf16Moments = 8;  // r and w of two
 
 // Gradients whose largest values are sent: a value and its number; radix selection looks at 8 of 32 bits a pass (Alabi
 // et al. 2012, Fast k-selection algorithms for graphics processing units).
@@ -289,7 +293,10 @@ void gradients_once(Op& op) {  // the norm reads them, zeroing writes them
 
 void adamw(Op& op) {
   const double size = static_cast<double>(size_of(op.dtype));
-  op.bytes = (is_half(op.dtype) ? kAdamWHalf : kAdamWWhole * size) * static_cast<double>(op.elements);
+  const bool narrow = op.moments == Moments::kBf16;
+  const double half = narrow ? kAdamWHalfMoments : kAdamWHalf;
+  const double whole = narrow ? (kAdamWWhole - 4) * size + kBf16Moments : kAdamWWhole * size;
+  op.bytes = (is_half(op.dtype) ? half : whole) * static_cast<double>(op.elements);
 }
 
 // --- The table ---

@@ -57,9 +57,8 @@ struct Bucket {
   std::int64_t begin = 0;                            ///< element offset within the chunk's parameters and gradients
   std::int64_t elements = 0;                         ///< padded
   std::int64_t shard = 0;  ///< elements whose optimizer state this rank holds: all, or elements / shard ranks
-  std::int64_t optimizer_offset =
-      0;                ///< bytes within the chunk's optimizer space: m, then v, then master, `shard` each
-  bool expert = false;  ///< experts spread over ranks: reduced over kExpertData, else over kData
+  std::int64_t optimizer_offset = 0;  ///< bytes within the chunk's optimizer space: where its StateArrays begin
+  bool expert = false;                ///< experts spread over ranks: reduced over kExpertData, else over kData
   bool frozen = false;  ///< of frozen parameters: no gradients, no optimizer state. Such buckets come last
   int parts = 1;        ///< collectives that move it: part p of a shard is a shard of the bucket's part p
   // ZeRO 3 keeps parameters, ZeRO 2 and 3 gradients as shards; -1 where the bucket is kept whole.

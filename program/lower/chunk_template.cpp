@@ -111,8 +111,10 @@ class TemplateMaker {
     bool empty(int segment) const { return begin_of(segment) == end_of(segment); }
   };
 
-  std::int64_t state_arrays() const {
-    return stack_.keeps_half_gradients(shape_.type) ? 4 : is_half(shape_.type) ? 3 : 2;
+  /// Bytes of the optimizer's state of so many elements.
+  std::int64_t state_bytes(std::int64_t shard) const {
+    const int arrays = stack_.keeps_half_gradients(shape_.type) ? 4 : is_half(shape_.type) ? 3 : 2;
+    return StateArrays{shape_.type, job_.plan.moment_dtype}.offset(arrays, shard);
   }
 
   /// First and last segments of buckets, the first run first: they are filled from the end as the backward reaches
@@ -150,10 +152,7 @@ class TemplateMaker {
       bucket.shard = bucket.elements / shards;
       bucket.parts = shards > 1 ? sharding.parts : 1;
       bucket.optimizer_offset = kind_.bytes[static_cast<std::size_t>(Space::kOptimizer)];
-      if (!frozen) {
-        kind_.bytes[static_cast<std::size_t>(Space::kOptimizer)] +=
-            bucket.shard * state_arrays() * size_of(shape_.wide);
-      }
+      if (!frozen) kind_.bytes[static_cast<std::size_t>(Space::kOptimizer)] += state_bytes(bucket.shard);
       for (std::size_t i = 0; i < kind_.parameters.size(); ++i) {
         const bool of_run = segment_of_parameter_[i] >= first && segment_of_parameter_[i] <= last;
         if (of_run && kind_.parameters[i].frozen == frozen) kind_.parameters[i].offset += shift;
@@ -166,12 +165,11 @@ class TemplateMaker {
 
   void place_buckets() {
     const Sharding sharding(job_, stack_);
-    const std::int64_t state = state_arrays();
     std::int64_t end = 0;
     if (!trained_.segment_end.empty()) end = place_runs(trained_, false, sharding, end);
     if (!frozen_.segment_end.empty()) end = place_runs(frozen_, true, sharding, end);
     for (auto& [segment, matrices] : experts_) {
-      end = place_experts(segment, std::move(matrices), end, state, sharding.parts);
+      end = place_experts(segment, std::move(matrices), end, sharding.parts);
     }
     place_shards(kind_, job_, sharding, shape_.type, shape_.gradient);
     place_away_gradients(builder_, job_.plan, shape_.gradient);
@@ -243,8 +241,7 @@ class TemplateMaker {
 
   // Experts that are spread over ranks are reduced among the ranks that hold the same ones: a bucket for each mixture
   // layer, after all others.
-  std::int64_t place_experts(int segment, std::vector<Parameter> matrices, std::int64_t end, std::int64_t state,
-                             int parts) {
+  std::int64_t place_experts(int segment, std::vector<Parameter> matrices, std::int64_t end, int parts) {
     const int shards = job_.plan.zero_stage > 0 ? job_.plan.data / expert_replicas(job_.plan) * job_.plan.context : 1;
     Bucket bucket;
     bucket.expert = true;
@@ -260,7 +257,7 @@ class TemplateMaker {
     bucket.shard = bucket.elements / shards;
     bucket.parts = shards > 1 ? parts : 1;
     bucket.optimizer_offset = kind_.bytes[static_cast<std::size_t>(Space::kOptimizer)];
-    kind_.bytes[static_cast<std::size_t>(Space::kOptimizer)] += bucket.shard * state * size_of(shape_.wide);
+    kind_.bytes[static_cast<std::size_t>(Space::kOptimizer)] += state_bytes(bucket.shard);
     kind_.buckets.push_back(bucket);
     return bucket.begin + bucket.elements;
   }

@@ -284,6 +284,7 @@ int OptimizerBodies::optimizer() {
     b_.segment(fmt::format("bucket {}", i));
     Op& step = b_.add(OpKind::kAdamW, Pass::kOptimizer, {pair, kind.buckets[i].staged_state}, {});
     step.dtype = job_.plan.precision;
+    step.moments = job_.plan.moment_dtype;
     step.bucket = static_cast<std::int16_t>(i);
     step.elements = step.m = kind.buckets[i].shard;
     step.n = 1;

@@ -53,6 +53,7 @@ const json& full_plan() {
       {"precision", "fp16"},
       {"fp8", "mxfp8"},
       {"reduce_dtype", "bf16"},
+      {"moment_dtype", "bf16"},
       {"attention", "flash"},
       {"overlap",
        {{"gradient_reduction", true},

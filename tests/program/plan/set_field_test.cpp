@@ -40,6 +40,7 @@ const std::vector<Case>& plan_cases() {
                                         {"precision", "fp64", "fp64"},
                                         {"fp8", "current", "current"},
                                         {"reduce_dtype", "bf16", "bf16"},
+                                        {"moment_dtype", "bf16", "bf16"},
                                         {"attention", "flash", "flash"},
                                         {"overlap.gradient_reduction", "true", true},
                                         {"overlap.parameter_gather", "true", true},

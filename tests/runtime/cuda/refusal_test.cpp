@@ -96,6 +96,9 @@ TEST(CudaRefusal, NamesWhatItDoesNotReduceOrFuse) {
   job = job_of(DType::kBf16);
   job.plan.fp8 = program::Fp8::kCurrent;
   EXPECT_THAT(refusal_for(job), testing::HasSubstr("no products in 8 bits yet (fp8 current)"));
+  job = job_of(DType::kBf16);
+  job.plan.moment_dtype = program::Moments::kBf16;
+  EXPECT_THAT(refusal_for(job), testing::HasSubstr("moments in fp32, not bf16 yet; use --moment-dtype fp32"));
 }
 
 /// What a job is told on a GPU with tensor cores for 16 bits, or without.

@@ -34,7 +34,7 @@ std::optional<std::string> lacks_memory(const SearchRequest& request) {
   const bool frozen = request.job.training.lora.used(), low = request.job.plan.fp8 != program::Fp8::kNone;
   const double kept = frozen && low ? kLeastBytes : kParameterBytes;
   const base::Bytes held(parameters * kept),
-      state(parameters * (frozen ? kept : kCopyBytes + moment_bytes(request.job.plan)));
+      state(parameters * (frozen ? kept : kCopyBytes + moment_bytes(request.job)));
   const bool away = given.parameters == program::Storage::kHost;
   if (!away && held > devices) {
     return "the parameters take " + base::to_text(held) + ", all devices together hold " + base::to_text(devices);

@@ -24,7 +24,10 @@ bool is_closed(const SearchRequest& request) {
 
 }  // namespace
 
-double moment_bytes(const program::Plan& plan) { return plan.moment_dtype == program::Moments::kBf16 ? 4 : 8; }
+double moment_bytes(const program::Job& job) {
+  const bool one = job.training.optimizer.kind == program::Update::kMuon;  // but for embeddings, norms and biases
+  return one || job.plan.moment_dtype == program::Moments::kBf16 ? 4 : 8;
+}
 
 Room room_of(const SearchRequest& request) {
   Room room;
@@ -50,7 +53,7 @@ bool opens_disks(const SearchRequest& request) {
   const Room room = room_of(request);
   const auto parameters = static_cast<double>(models::count_parameters(request.job.model).total);
   const double copy = program::is_half(request.job.plan.precision) ? kCopyBytes : 0;
-  const double moments = moment_bytes(request.job.plan);
+  const double moments = moment_bytes(request.job);
   const base::Bytes on_devices(parameters * (moments + kCopyBytes)), on_hosts(parameters * (moments + copy));
   const bool stays = request.job.plan.offload.parameters == Storage::kNone;
   if (stays && base::Bytes(parameters * kParameterBytes) > room.devices) return false;  // nothing helps

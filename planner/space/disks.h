@@ -14,8 +14,8 @@ bool opens_disks(const SearchRequest& request);
 /// Whether every node has a disk, and copies that run beside the kernels.
 bool has_disks(const hardware::Cluster& cluster);
 
-/// Bytes of both of AdamW's moments of a parameter, which is not of fp64.
-double moment_bytes(const program::Plan& plan);
+/// Bytes of the optimizer's moments of a parameter, which is not of fp64, at least.
+double moment_bytes(const program::Job& job);
 
 /// What all devices that a plan may use hold, without what is reserved, and all their hosts.
 struct Room {

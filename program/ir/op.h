@@ -138,6 +138,11 @@ enum class OpKind : std::uint8_t {
                         // with k > 0: sums of the k values that each of `parts` members sent, in their order
   kFetch,               // bytes                         x in the host's memory                y on the device
   kStore,               //  "                            x on the device                       y in the host's memory
+  kMuonMomentum,        // elements of the parameter     norm (2), gradient                   momentum, in place
+  kMuonStep,  // rows, columns of a matrix (fewer rows: transposed, if need be), iterations: those of `experts`
+              // matrices.
+              //                               norm (2), momentum, of all tensor ranks      values of this rank's part,
+  //                                                                            their 16-bit copy or -1, room
   // Communication.           elements                       in                                   out
   kAllReduce,      // of the buffer                 x                                    x in place
   kReduceScatter,  // of the whole                  x (whole)                            y (own part), may lie inside x

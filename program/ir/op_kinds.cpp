@@ -299,6 +299,23 @@ void adamw(Op& op) {
   op.bytes = (is_half(op.dtype) ? half : whole) * static_cast<double>(op.elements);
 }
 
+void muon_momentum(Op& op) {
+  constexpr double kMoves = 3;  // r gradient and momentum, w momentum
+  op.bytes = kMoves * static_cast<double>(op.elements * size_of(op.dtype));
+}
+
+/// Every iteration of an m x n matrix, m <= n: A = X X^T, A A, and their sum times X. Then the update: r momentum, r
+/// and w values in fp32 at least, w a 16-bit copy.
+void muon_step(Op& op) {
+  const double m = static_cast<double>(op.m), n = static_cast<double>(op.n),
+               size = static_cast<double>(size_of(op.dtype));
+  const double times = static_cast<double>(op.k) * std::max(1, op.experts);
+  op.flops = times * (4 * m * m * n + 2 * m * m * m);
+  const double moved = (m * n + m * m) + 3 * m * m + 3 * m * m + (m * m + 2 * m * n);
+  const double update = is_half(op.dtype) ? 3 * 4 + 2 : 3 * size;
+  op.bytes = times * size * moved + update * static_cast<double>(op.elements);
+}
+
 // --- The table ---
 
 using Class = OpClass;
@@ -370,6 +387,8 @@ const std::array<OpTraits, kOpKinds> kOpTraits{{
     {"decompress", Class::kState, decompress, {1}},
     {"fetch", Class::kCopy, payload, {1}},
     {"store", Class::kCopy, payload, {1}},
+    {"muon_momentum", Class::kOptimizer, muon_momentum, {1}},
+    {"muon_step", Class::kMuon, muon_step, {20}},  // of five iterations: three products and what adds them, each
     {"all_reduce", Class::kCommunication, payload, {2}},
     {"reduce_scatter", Class::kCommunication, payload, {2}},
     {"all_gather", Class::kCommunication, payload, {2}},

@@ -80,7 +80,8 @@ struct Settings {
   Space gradient_space() const {
     return is_offloaded(Space::kOffloadedGradient) ? Space::kOffloadedGradient : Space::kGradient;
   }
-  StateArrays state_arrays() const { return {precision, moments}; }
+  /// `muon`: of a bucket that Muon steps.
+  StateArrays state_arrays(bool muon) const { return {precision, moments, !muon}; }
   bool is_offloaded(Space space) const { return storage_of(space) != Storage::kNone; }
 };
 

@@ -21,6 +21,7 @@ std::string_view name_of(Moments value);  ///< "fp32" "bf16"
 struct StateArrays {
   DType precision{};  ///< of parameters
   Moments moments{};
+  bool second = true;  ///< Muon has one moment
 
   static constexpr int kFirstMoment = 0, kSecondMoment = 1, kMaster = 2, kWideGradient = 3;
 
@@ -34,7 +35,9 @@ struct StateArrays {
   /// Bytes before an array; with the number of arrays, bytes of all.
   constexpr std::int64_t offset(int array, std::int64_t shard) const {
     std::int64_t bytes = 0;
-    for (int before = 0; before < array; ++before) bytes += shard * size_of(type(before));
+    for (int before = 0; before < array; ++before) {
+      if (second || before != kSecondMoment) bytes += shard * size_of(type(before));
+    }
     return bytes;
   }
 };

@@ -71,7 +71,8 @@ Json training_schema() {
     const char* type = value.is_number_float() ? "number" : "integer";
     const Json number{{"type", type}, {"minimum", 0}};
     const Json list{{"type", "array"}, {"items", {{"enum", value}}}, {"minItems", 1}};
-    json["properties"][field.name] = described(field.help, value.is_array() ? list : number);
+    const Json name{{"enum", {"adamw", "muon"}}};
+    json["properties"][field.name] = described(field.help, value.is_array() ? list : value.is_string() ? name : number);
   }
   return json;
 }

@@ -118,7 +118,7 @@ class Cutter {
 class BucketPlaces {
  public:
   BucketPlaces(const program::Program& program, int rank, const Arenas& arenas, int chunk, const Bucket& bucket)
-      : bucket_(bucket), precision_(program.settings.precision), arrays_(program.settings.state_arrays()) {
+      : bucket_(bucket), precision_(program.settings.precision), arrays_(program.settings.state_arrays(bucket.muon)) {
     shard_rank_ = bucket.expert ? program.mesh.index_in(Group::kExpertData, rank) : program.mesh.shard_rank(rank);
     parameters_ = arenas.base(chunk, program.settings.parameter_space(), 0);
     states_ = arenas.base(chunk, program.settings.state_space(), 0) + bucket.optimizer_offset;
@@ -143,6 +143,7 @@ class BucketPlaces {
   }
   bool has_master() const { return program::is_half(precision_) && has_moments(); }
   bool has_moments() const { return !bucket_.frozen; }
+  bool has_second() const { return has_moments() && !bucket_.muon; }
 
  private:
   template <class At>
@@ -215,7 +216,8 @@ std::vector<Piece> saved_pieces(const program::Program& program, int rank, const
                                     State::kValue);
                          if (places.has_moments()) {
                            cutter.cut(places.state(StateArrays::kFirstMoment), State::kFirstMoment);
-                           cutter.cut(places.state(StateArrays::kSecondMoment), State::kSecondMoment);
+                           if (places.has_second())
+                             cutter.cut(places.state(StateArrays::kSecondMoment), State::kSecondMoment);
                          }
                        }
                        if (p.tied_copy || (p.split == program::Split::kReplicated && !first_of_tensor)) return;
@@ -236,7 +238,7 @@ std::vector<Piece> needed_pieces(const program::Program& program, int rank, cons
         if (places.has_master()) cutter.cut(places.state(StateArrays::kMaster), State::kValue);
         if (places.has_moments()) {
           cutter.cut(places.state(StateArrays::kFirstMoment), State::kFirstMoment);
-          cutter.cut(places.state(StateArrays::kSecondMoment), State::kSecondMoment);
+          if (places.has_second()) cutter.cut(places.state(StateArrays::kSecondMoment), State::kSecondMoment);
         }
         cutter.of_replica(replica, replicas);
         cutter.cut(residual, State::kResidual);

@@ -9,6 +9,7 @@
 #include <type_traits>
 
 #include "runtime/cpu/clear.h"
+#include "runtime/cpu/clipping.h"
 #include "runtime/cpu/double_double.h"
 #include "runtime/cpu/operands.h"
 #include "runtime/cpu/optimizer_loops.h"
@@ -130,20 +131,17 @@ void clear_gradients(const KernelArguments& a) {
   clear(gradients, static_cast<std::size_t>(shard ? bucket.shard : bucket.elements) * sizeof(G));
 }
 
-/// AdamW (Loshchilov, Hutter 2019, arXiv 1711.05101, algorithm 2) with clipping by the global norm (Pascanu et al.
-/// 2013, arXiv 1211.5063):  g' = g min(1, clip / (norm + 1e-6)),  m = b1 m + (1 - b1) g',  v = b2 v + (1 - b2) g'^2,
+/// AdamW (Loshchilov, Hutter 2019, arXiv 1711.05101, algorithm 2) of clipped gradients g' (clipping.h):  m = b1 m + (1
+/// - b1) g',  v = b2 v + (1 - b2) g'^2,
 ///   p -= lr (m / (1 - b1^t) / (sqrt(v / (1 - b2^t)) + eps) + decay p),  t = steps that were not skipped.
-/// Gradients and their norm carry the loss's scale, which is taken off with the clipping. One element's arithmetic
+/// One element's arithmetic
 /// reads that element alone, so a result is bitwise the same however the bucket is shared out.
 template <class T>
 class Stepper {
  public:
-  explicit Stepper(const KernelArguments& a) : o_(*a.optimizer) {
-    const double* pair = input<double>(a, 0);
-    norm_ = std::sqrt(pair[0] + pair[1]) / a.values->loss_scale;
-    const double clip = o_.clip_norm > 0 ? std::min(1.0, o_.clip_norm / (norm_ + 1e-6)) : 1.0;
+  explicit Stepper(const KernelArguments& a) : o_(*a.optimizer), clipping_(clipping_of(a)) {
     const double steps = static_cast<double>(a.values->step + 1 - a.values->skipped_steps);
-    factors_ = {.clip = static_cast<T>(clip / a.values->loss_scale),
+    factors_ = {.clip = static_cast<T>(clipping_.factor),
                 .rate = static_cast<T>(a.values->learning_rate),
                 .beta1 = static_cast<T>(o_.beta1),
                 .rest1 = static_cast<T>(1 - o_.beta1),
@@ -155,8 +153,7 @@ class Stepper {
                 .decay = T(0)};
   }
 
-  /// Whether there is a step to take: all ranks have the same norm, and leave out the same steps.
-  bool finite() const { return std::isfinite(norm_); }
+  bool finite() const { return clipping_.finite(); }
 
   void operator()(const Parameter& parameter, T* p, const T* g, T* first, T* second, std::int64_t count) const {
     AdamWFactors<T> factors = factors_;
@@ -193,7 +190,7 @@ class Stepper {
   }
 
   const program::Optimizer& o_;
-  double norm_ = 0;
+  Clipping clipping_;
   AdamWFactors<T> factors_{};
   OptimizerLoops<T> loops_ = optimizer_loops<T>(chosen_variant());
 };

@@ -47,6 +47,9 @@ std::string refusal_of_state(const program::Program& program, const program::Op&
     return fmt::format("the CUDA backend reduces fp32 gradients in fp32, not {}; use --reduce-dtype fp32",
                        name_of(settings.reduce_dtype));
   }
+  if (settings.optimizer.kind == program::Update::kMuon) {
+    return "the CUDA backend has no Muon yet; use --optimizer adamw, or --backend cpu";
+  }
   if (op.moments != program::Moments::kFp32) {
     return fmt::format("the CUDA backend keeps moments in fp32, not {} yet; use --moment-dtype fp32, or --backend cpu",
                        name_of(op.moments));

@@ -10,7 +10,8 @@ base::Bytes checkpoint_size(const program::Job& job) {
   const auto parameters = static_cast<double>(models::count_parameters(job.model).total);
   const auto kept = static_cast<double>(size_of(job.plan.precision));
   if (job.training.lora.used()) return base::Bytes(parameters * kept);  // adapters are a thousandth of it
-  const program::StateArrays arrays{job.plan.precision, job.plan.moment_dtype};
+  const program::StateArrays arrays{job.plan.precision, job.plan.moment_dtype,
+                                    job.training.optimizer.kind == program::Update::kAdamW};
   return base::Bytes(parameters * (kept + static_cast<double>(arrays.offset(arrays.kept(), 1))));
 }
 

@@ -82,6 +82,8 @@ SearchRequest random_problem(std::mt19937& random) {
   std::mt19937 apart = random;
   if (!request.job.model.experts && one_of(apart, {true, false, false})) {
     request.job.training.lora = {.rank = 8, .alpha = 16};
+  } else if (one_of(apart, {true, false, false, false})) {
+    request.job.training.optimizer.kind = program::Update::kMuon;
   }
   if (one_of(random, {true, false, false, false, false, false})) {
     request.job.plan.offload.parameters = program::Storage::kHost;

@@ -90,6 +90,9 @@ const json& full_training() {
                                  {"loss_scale", 1024.0},
                                  {"loss_scale_interval", 77},
                                  {"loss_scale_backoff", 0.25},
+                                 {"optimizer", "muon"},
+                                 {"muon_momentum", 0.5},
+                                 {"muon_iterations", 6},
                                  {"lora_rank", 16},
                                  {"lora_alpha", 32.0},
                                  {"lora_targets", {"qkv", "fc2"}}};

@@ -79,6 +79,9 @@ const std::vector<Case>& training_cases() {
                                         {"loss_scale", "1024", 1024.0},
                                         {"loss_scale_interval", "50", 50},
                                         {"loss_scale_backoff", "0.25", 0.25},
+                                        {"optimizer", "muon", "muon"},
+                                        {"muon_momentum", "0.5", 0.5},
+                                        {"muon_iterations", "6", 6},
                                         {"lora_rank", "16", 16},
                                         {"lora_alpha", "32", 32.0},
                                         {"lora_targets", "qkv,projection", {"qkv", "projection"}}};

@@ -183,10 +183,17 @@ TEST(CudaOperations, CoverEveryKindThatComputes) {
         (row_operation<Bf16, HostLauncher>(op) != nullptr) + (attention_operation<Bf16, HostLauncher>(op) != nullptr) +
             (state_operation<Bf16, HostLauncher>(op) != nullptr) + (wire_operation<HostLauncher>(op) != nullptr) ==
         1;
-    static const std::set<program::OpKind> kRefused = {
-        program::OpKind::kQuantize,    program::OpKind::kLatentNorm,          program::OpKind::kLatentNormBackward,
-        program::OpKind::kLatentHeads, program::OpKind::kLatentHeadsBackward, program::OpKind::kCountRows,
-        program::OpKind::kExpertBias,  program::OpKind::kExpertBiasBackward,  program::OpKind::kScaleQueries};
+    static const std::set<program::OpKind> kRefused = {program::OpKind::kQuantize,
+                                                       program::OpKind::kLatentNorm,
+                                                       program::OpKind::kLatentNormBackward,
+                                                       program::OpKind::kLatentHeads,
+                                                       program::OpKind::kLatentHeadsBackward,
+                                                       program::OpKind::kCountRows,
+                                                       program::OpKind::kExpertBias,
+                                                       program::OpKind::kExpertBiasBackward,
+                                                       program::OpKind::kScaleQueries,
+                                                       program::OpKind::kMuonMomentum,
+                                                       program::OpKind::kMuonStep};
     const bool computes = !program::is_communication(op.kind) && !kRefused.contains(op.kind);
     EXPECT_EQ(found, computes) << name_of(op.kind);
   }

@@ -29,6 +29,7 @@ const std::map<std::string, std::string>& names() {
                                              {"global_batch", "global batch"},
                                              {"kv_heads", "heads of keys and values"},
                                              {"linear_bias", "linear biases"},
+                                             {"moment_dtype", "type of moments"},
                                              {"reduce_dtype", "type of reduced gradients"},
                                              {"top_k", "top k"}};
     for (const program::ScheduleTraits& schedule : program::schedule_table()) {

@@ -27,6 +27,7 @@ Plan plain(const SearchRequest& request) {
   plan.precision = request.job.plan.precision;
   plan.fp8 = request.job.plan.fp8;
   plan.reduce_dtype = request.job.plan.reduce_dtype;
+  plan.moment_dtype = request.job.plan.moment_dtype;
   plan.attention = request.job.plan.attention;
   plan.stack = request.job.plan.stack;
   plan.data = ranks_of(request);

@@ -45,6 +45,7 @@ class AccelerateExport {
     if (plan_.compression != program::Compression::kNone) lose("compression", "gradients go uncompressed", "none");
     lose_common(plan_, launch_.losses);
     lose_fp8(plan_, launch_.losses);
+    lose_moments(plan_, "moments stay in fp32", launch_.losses);
     return std::move(launch_);
   }
 

@@ -232,6 +232,22 @@ void read_training(Settings& settings, const ImportRequest& request, program::Jo
   if (decay != "cosine") losses.push_back({"--lr-decay-style", base::one_line(decay) + " taken as cosine"});
 }
 
+program::Moments read_moments(Settings& settings, const MomentNames& names, bool on_host, std::vector<Loss>& losses) {
+  using program::Moments;
+  const bool is_aware = settings.is_on({names.precision_aware});
+  const std::string m = settings.text({names.first}).value_or("fp32");
+  const std::string v = settings.text({names.second}).value_or("fp32");
+  const auto are = [&](const char* name, const char* torch) {  // as arguments, and as code and logs have them
+    return (m == name || m == torch) && (v == name || v == torch);
+  };
+  if (are("fp32", "torch.float32")) return Moments::kFp32;
+  if (is_aware && !on_host && are("bf16", "torch.bfloat16")) return Moments::kBf16;
+  const char* why = !is_aware ? ": the optimizer is not precision-aware" : on_host ? ": the host keeps them so" : "";
+  losses.push_back({settings.spelled(names.first),
+                    fmt::format("{} and {} {} taken as fp32{}", m, settings.spelled(names.second), v, why)});
+  return Moments::kFp32;
+}
+
 int read_ranks(Settings& settings, const ImportRequest& request) {
   constexpr int kMostRanks = 1 << 20;
   if (const auto world = settings.count({"world-size"}, 1, kMostRanks)) return static_cast<int>(*world);

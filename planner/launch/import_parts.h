@@ -60,6 +60,14 @@ const std::vector<models::Model>& all_shipped();
 /// Sequence, global batch, steps, optimizer. `sequence` of the request wins; missing ones keep their default.
 void read_training(Settings& settings, const ImportRequest& request, program::Job& job, std::vector<Loss>& losses);
 
+/// How Megatron-Core keeps moments: as these two arguments say where a precision-aware optimizer, named third, is on
+/// and its state is on the device. fp32, and a loss where they say otherwise, elsewhere and where they are not both
+/// fp32 or both bf16.
+struct MomentNames {
+  const char *first, *second, *precision_aware;
+};
+program::Moments read_moments(Settings& settings, const MomentNames& names, bool on_host, std::vector<Loss>& losses);
+
 /// Processes that are started: torchrun's and deepspeed's counts, a log's world size, WORLD_SIZE, else the request's.
 int read_ranks(Settings& settings, const ImportRequest& request);
 

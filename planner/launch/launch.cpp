@@ -172,6 +172,11 @@ Launch export_plan(const program::Job& job, const hardware::Cluster& cluster, Tr
                         "lora_rank: adapters are not written for other trainers yet, and without them the file would "
                         "train all weights; use lora_rank 0, or run it here");
   }
+  if (job.training.optimizer.kind != program::Update::kAdamW) {
+    throw base::Failure(base::ErrorKind::kNoPlan,
+                        "optimizer: muon is not written for other trainers yet, and the file would train with AdamW; "
+                        "use optimizer adamw, or run it here");
+  }
   const bool has_sizes = !job.plan.replica_micro_batch.empty();
   const program::Job written = has_sizes ? with_one_size(job) : job;
   Launch launch = write(written, cluster, trainer);

@@ -32,8 +32,9 @@ class MegatronBridgeExport {
     launch_.form = "Python";
     launch_.text = fmt::format(
         "# {}.\n# torchrun --nnodes {} --nproc-per-node {} --rdzv-backend c10d --rdzv-endpoint HEAD:29500 "
-        "THIS_FILE\n{}",
-        title_of(job_, Trainer::kMegatronBridge), machines.nodes, machines.devices, kImports);
+        "THIS_FILE\n{}{}",
+        title_of(job_, Trainer::kMegatronBridge), machines.nodes, machines.devices,
+        has_narrow_moments() ? "import torch\n" : "", kImports);
     model();
     split();
     sharding();
@@ -175,6 +176,18 @@ class MegatronBridgeExport {
       set_flag("cfg.optimizer", "optimizer_cpu_offload", true);
       set("cfg.optimizer", "optimizer_offload_fraction", "1.0");
     }
+    moments();
+  }
+
+  bool has_narrow_moments() const {
+    return plan_.moment_dtype == program::Moments::kBf16 && keeps_wide_moments(plan_).empty();
+  }
+
+  void moments() {
+    if (!has_narrow_moments()) return lose_moments(plan_, keeps_wide_moments(plan_), launch_.losses);
+    set_flag("cfg.optimizer", "use_precision_aware_optimizer", true);
+    set("cfg.optimizer", "exp_avg_dtype", "torch.bfloat16");
+    set("cfg.optimizer", "exp_avg_sq_dtype", "torch.bfloat16");
   }
 
   void batch() {

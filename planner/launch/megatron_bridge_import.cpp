@@ -258,6 +258,10 @@ class MegatronBridgeImport {
       settings_.find({name});
     }
     if (settings_.is_on({"cfg.optimizer.optimizer_cpu_offload"})) plan_.offload.optimizer = program::Storage::kHost;
+    plan_.moment_dtype = read_moments(settings_,
+                                      {"cfg.optimizer.exp_avg_dtype", "cfg.optimizer.exp_avg_sq_dtype",
+                                       "cfg.optimizer.use_precision_aware_optimizer"},
+                                      plan_.offload.optimizer != program::Storage::kNone, imported_.losses);
   }
 
   void arithmetic() {

@@ -130,6 +130,7 @@ class MegatronExport {
       add("optimizer-offload-fraction", 1);
       add("use-precision-aware-optimizer");
     }
+    moments();
     if (offload.activations == Storage::kHost) {
       add("fine-grained-activation-offloading");
       flags_.push_back({"offload-modules", {"attn_norm", "qkv_linear", "core_attn", "attn_proj", "mlp_norm"}});
@@ -138,6 +139,14 @@ class MegatronExport {
     if (offload.activations == Storage::kDisk) lose("offload.activations", "disk; they stay on the device", "none");
     if (offload.gradients != Storage::kNone) lose("offload.gradients", "gradients stay on the device", "none");
     if (offload.parameters != Storage::kNone) lose("offload.parameters", "parameters stay on the device", "none");
+  }
+
+  void moments() {
+    if (plan_.moment_dtype == program::Moments::kFp32) return;
+    if (const auto why = keeps_wide_moments(plan_); !why.empty()) return lose_moments(plan_, why, launch_.losses);
+    add("use-precision-aware-optimizer");
+    add("exp-avg-dtype", std::string(name_of(plan_.moment_dtype)));
+    add("exp-avg-sq-dtype", std::string(name_of(plan_.moment_dtype)));
   }
 
   static constexpr int kAmaxHistory = 1024;  // as the recipes of NeMo and Megatron-Bridge have it

@@ -162,7 +162,8 @@ class MegatronImport {
       const double share = settings_.number({"optimizer-offload-fraction"}).value_or(1);
       if (share != 1) lose("--optimizer-offload-fraction", fmt::format("{:g} taken as 1", share));
     }
-    settings_.find({"use-precision-aware-optimizer"});
+    plan_.moment_dtype = read_moments(settings_, {"exp-avg-dtype", "exp-avg-sq-dtype", "use-precision-aware-optimizer"},
+                                      plan_.offload.optimizer != Storage::kNone, imported_.losses);
     if (settings_.has({"fine-grained-activation-offloading", "cpu-offloading-num-layers"})) {
       plan_.offload.activations = Storage::kHost;
       settings_.find({"offload-modules"});

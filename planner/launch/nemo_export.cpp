@@ -34,6 +34,7 @@ class NemoExport {
     lose_fields();
     lose_common(plan_, launch_.losses);
     lose_fp8(plan_, launch_.losses);
+    lose_moments(plan_, "moments stay in fp32", launch_.losses);
     launch_.text +=
         "\nif __name__ == \"__main__\":\n"
         "    run.run(recipe, executor=run.LocalExecutor(ntasks_per_node=" +

@@ -9,10 +9,9 @@
 namespace trivium::planner {
 namespace {
 
-// A parameter in 16 bits (fp32 and fp64 take more), and with its AdamW state: fp32 copy and two moments, which stacks
-// that keep no other copy between steps hold instead of it; in fp32 itself and two moments.
-// Frozen ones may be kept in 4 bits.
-constexpr double kParameterBytes = 2, kStateBytes = 12, kLeastBytes = 0.5;
+// A parameter in 16 bits (fp32 and fp64 take more), and its fp32 copy, which stacks that keep no other between steps
+// hold instead of it; in fp32 itself. Frozen ones may be kept in 4 bits.
+constexpr double kParameterBytes = 2, kCopyBytes = 4, kLeastBytes = 0.5;
 
 bool may_offload(const SearchRequest& request) {
   const auto closed = [](const Constraint& constraint) {
@@ -34,7 +33,8 @@ std::optional<std::string> lacks_memory(const SearchRequest& request) {
   const auto parameters = static_cast<double>(models::count_parameters(request.job.model).total);
   const bool frozen = request.job.training.lora.used(), low = request.job.plan.fp8 != program::Fp8::kNone;
   const double kept = frozen && low ? kLeastBytes : kParameterBytes;
-  const base::Bytes held(parameters * kept), state(parameters * (frozen ? kept : kStateBytes));
+  const base::Bytes held(parameters * kept),
+      state(parameters * (frozen ? kept : kCopyBytes + moment_bytes(request.job)));
   const bool away = given.parameters == program::Storage::kHost;
   if (!away && held > devices) {
     return "the parameters take " + base::to_text(held) + ", all devices together hold " + base::to_text(devices);

@@ -10,8 +10,8 @@ namespace {
 
 using program::Storage;
 
-// AdamW's two moments in fp32, beside parameters in fp32 or, of half precision, an fp32 copy that goes with them.
-constexpr double kMomentBytes = 8, kCopyBytes = 4, kParameterBytes = 2;
+// Beside AdamW's two moments: parameters in fp32 or, of half precision, an fp32 copy that goes with them.
+constexpr double kCopyBytes = 4, kParameterBytes = 2;
 
 bool is_closed(const SearchRequest& request) {
   if (request.ignore_memory || request.trainer != nullptr || request.fixed.contains("offload.optimizer")) return true;
@@ -23,6 +23,11 @@ bool is_closed(const SearchRequest& request) {
 }
 
 }  // namespace
+
+double moment_bytes(const program::Job& job) {
+  const bool one = job.training.optimizer.kind == program::Update::kMuon;  // but for embeddings, norms and biases
+  return one || job.plan.moment_dtype == program::Moments::kBf16 ? 4 : 8;
+}
 
 Room room_of(const SearchRequest& request) {
   Room room;
@@ -48,7 +53,8 @@ bool opens_disks(const SearchRequest& request) {
   const Room room = room_of(request);
   const auto parameters = static_cast<double>(models::count_parameters(request.job.model).total);
   const double copy = program::is_half(request.job.plan.precision) ? kCopyBytes : 0;
-  const base::Bytes on_devices(parameters * (kMomentBytes + kCopyBytes)), on_hosts(parameters * (kMomentBytes + copy));
+  const double moments = moment_bytes(request.job);
+  const base::Bytes on_devices(parameters * (moments + kCopyBytes)), on_hosts(parameters * (moments + copy));
   const bool stays = request.job.plan.offload.parameters == Storage::kNone;
   if (stays && base::Bytes(parameters * kParameterBytes) > room.devices) return false;  // nothing helps
   return on_devices > room.devices && on_hosts > room.hosts;

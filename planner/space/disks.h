@@ -14,6 +14,9 @@ bool opens_disks(const SearchRequest& request);
 /// Whether every node has a disk, and copies that run beside the kernels.
 bool has_disks(const hardware::Cluster& cluster);
 
+/// Bytes of the optimizer's moments of a parameter, which is not of fp64, at least.
+double moment_bytes(const program::Job& job);
+
 /// What all devices that a plan may use hold, without what is reserved, and all their hosts.
 struct Room {
   base::Bytes devices{0}, hosts{0};

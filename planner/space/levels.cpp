@@ -37,6 +37,7 @@ const std::vector<SearchedField>& searched_fields() {
                                                   {"precision", Level::kSplit, kArithmetic},
                                                   {"fp8", Level::kSplit, kArithmetic},
                                                   {"reduce_dtype", Level::kSplit, kArithmetic},
+                                                  {"moment_dtype", Level::kSplit, kArithmetic},
                                                   {"top_k_share", Level::kSplit, kArithmetic},
                                                   {"bucket_bytes", Level::kSplit, kUnsearched},
                                                   {"offload.gradients", Level::kSplit, kUnsearched},

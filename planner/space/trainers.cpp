@@ -11,6 +11,7 @@ namespace {
 using program::Attention;
 using program::Compression;
 using program::ContextMethod;
+using program::Moments;
 using program::Plan;
 using program::Recompute;
 using program::Storage;
@@ -49,6 +50,8 @@ bool has_even_layers(const Plan& plan) {
 constexpr TrainerRule kOneRecompute{"stage_recompute", "one choice holds for all stages", recomputes_alike, true};
 constexpr TrainerRule kUncompressed{"compression", "gradients go uncompressed",
                                     [](const Plan& plan) { return plan.compression == Compression::kNone; }, true};
+constexpr TrainerRule kWideMoments{"moment_dtype", "moments stay in fp32",
+                                   [](const Plan& plan) { return plan.moment_dtype == Moments::kFp32; }, true};
 constexpr TrainerRule kActivationsStay{
     "offload.activations", "activations stay on the device, or leave it module by module, which is not modelled",
     [](const Plan& plan) { return plan.offload.activations == Storage::kNone; }, true};
@@ -76,7 +79,7 @@ constexpr TrainerRule kStateStays{"offload.optimizer",
 
 // Megatron-Core (arguments.py at the version in planner/launch/launch.cpp): the optimizer runs on the host only when it
 // is distributed; Megatron-FSDP is taken without a pipeline, as its published recipes are.
-constexpr std::array<TrainerRule, 12> kMegatron{
+constexpr std::array<TrainerRule, 13> kMegatron{
     {kOneReplicaSize,
      kNoNodesByStage,
      kUsualSchedule,
@@ -98,7 +101,13 @@ constexpr std::array<TrainerRule, 12> kMegatron{
       },
       false},
      {"offload.optimizer", "the host's cores run the optimizer where it is distributed (ZeRO 1)",
-      [](const Plan& plan) { return plan.offload.optimizer == Storage::kNone || plan.zero_stage == 1; }, false}}};
+      [](const Plan& plan) { return plan.offload.optimizer == Storage::kNone || plan.zero_stage == 1; }, false},
+     {"moment_dtype", "moments in bf16 with the distributed optimizer (ZeRO 1) and its state on the device",
+      [](const Plan& plan) {
+        return plan.moment_dtype == Moments::kFp32 ||
+               (plan.zero_stage == 1 && plan.offload.optimizer == Storage::kNone);
+      },
+      false}}};
 
 // PyTorch FSDP2 overlaps gathers and reductions with the passes, DDP reductions.
 constexpr TrainerRule kReducesBeside{
@@ -110,7 +119,7 @@ constexpr TrainerRule kGathersBeside{
 constexpr TrainerRule kShardsBoth{"zero_stage", "fully_shard splits gradients with the state: ZeRO 2 or 3",
                                   [](const Plan& plan) { return plan.zero_stage != 1; }, true};
 
-constexpr std::array<TrainerRule, 15> kTorchtitan{
+constexpr std::array<TrainerRule, 16> kTorchtitan{
     {kOneReplicaSize,
      kExchangesAlone,
      kNoNodesByStage,
@@ -118,6 +127,7 @@ constexpr std::array<TrainerRule, 15> kTorchtitan{
      kDataInside,
      kOneRecompute,
      kUncompressed,
+     kWideMoments,
      kActivationsStay,
      kFlash,
      kWholeRecompute,
@@ -135,20 +145,21 @@ constexpr TrainerRule kReplicasShard{"zero_stage", "plain replicas stand alone",
                                               (plan.context == 1 && (plan.data == 1 || others == 1));
                                      },
                                      false};
-constexpr std::array<TrainerRule, 16> kTorchtitanWhole = [] {
-  std::array<TrainerRule, 16> rules{};
+constexpr std::array<TrainerRule, 17> kTorchtitanWhole = [] {
+  std::array<TrainerRule, 17> rules{};
   std::ranges::copy(kTorchtitan, rules.begin());
   rules.back() = kReplicasShard;
   return rules;
 }();
 
-constexpr std::array<TrainerRule, 17> kDeepspeed{
+constexpr std::array<TrainerRule, 18> kDeepspeed{
     {kOneReplicaSize,
      kExchangesAlone,
      kNoNodesByStage,
      kDataInside,
      kOneRecompute,
      kUncompressed,
+     kWideMoments,
      kActivationsStay,
      kWholeRecompute,
      kUsualSchedule,
@@ -174,20 +185,21 @@ constexpr TrainerRule kGroupsOfThree{
     "shard_group", "shard groups with ZeRO 3 (MiCS)",
     [](const Plan& plan) { return plan.shard_group == 0 || plan.shard_group == plan.data || plan.zero_stage == 3; },
     false};
-constexpr std::array<TrainerRule, 19> kDeepspeedWhole = [] {
-  std::array<TrainerRule, 19> rules{};
+constexpr std::array<TrainerRule, 20> kDeepspeedWhole = [] {
+  std::array<TrainerRule, 20> rules{};
   std::ranges::copy(kDeepspeed, rules.begin());
-  rules[17] = kDeepspeedState;
-  rules[18] = kGroupsOfThree;
+  rules[18] = kDeepspeedState;
+  rules[19] = kGroupsOfThree;
   return rules;
 }();
 
 // A plain script around fully_shard: what planner/launch/fsdp2_export.cpp writes.
-constexpr std::array<TrainerRule, 15> kFsdp2{
+constexpr std::array<TrainerRule, 16> kFsdp2{
     {kOneReplicaSize,
      kNoNodesByStage,
      kOneRecompute,
      kUncompressed,
+     kWideMoments,
      kActivationsStay,
      kFlash,
      kWholeRecompute,

@@ -9,6 +9,7 @@
 #include "program/ir/mesh.h"
 #include "program/plan/dtype.h"
 #include "program/plan/fp8.h"
+#include "program/plan/moments.h"
 
 namespace trivium::program {
 
@@ -137,6 +138,11 @@ enum class OpKind : std::uint8_t {
                         // with k > 0: sums of the k values that each of `parts` members sent, in their order
   kFetch,               // bytes                         x in the host's memory                y on the device
   kStore,               //  "                            x on the device                       y in the host's memory
+  kMuonMomentum,        // elements of the parameter     norm (2), gradient                   momentum, in place
+  kMuonStep,  // rows, columns of a matrix (fewer rows: transposed, if need be), iterations: those of `experts`
+              // matrices.
+              //                               norm (2), momentum, of all tensor ranks      values of this rank's part,
+  //                                                                            their 16-bit copy or -1, room
   // Communication.           elements                       in                                   out
   kAllReduce,      // of the buffer                 x                                    x in place
   kReduceScatter,  // of the whole                  x (whole)                            y (own part), may lie inside x
@@ -183,6 +189,7 @@ struct Op {
   bool part_of_heads = false;               ///< attention kinds: a part of the tensor rank's heads, a context rank's
   Fp8 fp8 = Fp8::kNone;                     ///< products, kQuantize: how operands in 8 bits are scaled
   Fp8Operand operand = Fp8Operand::kInput;  ///< kQuantize: what it casts
+  Moments moments = Moments::kFp32;         ///< kAdamW: how they are kept
   DropoutSite dropout = DropoutSite::kNone;  ///< draws a mask, or needs the one that another drew
   std::int16_t layer = -1;                   ///< layer within the chunk
   std::int16_t bucket = -1;                  ///< optimizer kinds and gradient communication

@@ -49,6 +49,10 @@ constexpr double kDenseGradient = 8;  // per element of the table: Aceso, 51,200
 // Optimizer step with 16-bit parameters: 23 B per parameter of the shard = norm 4 + AdamW 19; zeroing adds 4 (fp32).
 constexpr double kAdamWHalf = 19;
 constexpr double kAdamWWhole = 7;  // times the size: r gradient, parameter, two moments; w parameter, two moments
+// Of the 30 bytes that a step with fp32 copies reads and writes, moments are 16 (r and w of two), 8 in bf16; the fit
+// above counts 19 of them.
+constexpr double kAdamWHalfMoments = kAdamWHalf * 22 / 30;
+constexpr double kBf16Moments = 8;  // r and w of two
 
 // Gradients whose largest values are sent: a value and its number; radix selection looks at 8 of 32 bits a pass (Alabi
 // et al. 2012, Fast k-selection algorithms for graphics processing units).
@@ -290,7 +294,27 @@ void gradients_once(Op& op) {  // the norm reads them, zeroing writes them
 
 void adamw(Op& op) {
   const double size = static_cast<double>(size_of(op.dtype));
-  op.bytes = (is_half(op.dtype) ? kAdamWHalf : kAdamWWhole * size) * static_cast<double>(op.elements);
+  const bool narrow = op.moments == Moments::kBf16;
+  const double half = narrow ? kAdamWHalfMoments : kAdamWHalf;
+  const double whole = narrow ? (kAdamWWhole - 4) * size + kBf16Moments : kAdamWWhole * size;
+  op.bytes = (is_half(op.dtype) ? half : whole) * static_cast<double>(op.elements);
+}
+
+void muon_momentum(Op& op) {
+  constexpr double kMoves = 3;  // r gradient and momentum, w momentum
+  op.bytes = kMoves * static_cast<double>(op.elements * size_of(op.dtype));
+}
+
+/// Every iteration of an m x n matrix, m <= n: A = X X^T, A A, and their sum times X. Then the update: r momentum, r
+/// and w values in fp32 at least, w a 16-bit copy.
+void muon_step(Op& op) {
+  const double m = static_cast<double>(op.m), n = static_cast<double>(op.n),
+               size = static_cast<double>(size_of(op.dtype));
+  const double times = static_cast<double>(op.k) * std::max(1, op.experts);
+  op.flops = times * (4 * m * m * n + 2 * m * m * m);
+  const double moved = (m * n + m * m) + 3 * m * m + 3 * m * m + (m * m + 2 * m * n);
+  const double update = is_half(op.dtype) ? 3 * 4 + 2 : 3 * size;
+  op.bytes = times * size * moved + update * static_cast<double>(op.elements);
 }
 
 // --- The table ---
@@ -364,6 +388,8 @@ const std::array<OpTraits, kOpKinds> kOpTraits{{
     {"decompress", Class::kState, decompress, {1}},
     {"fetch", Class::kCopy, payload, {1}},
     {"store", Class::kCopy, payload, {1}},
+    {"muon_momentum", Class::kOptimizer, muon_momentum, {1}},
+    {"muon_step", Class::kMuon, muon_step, {20}},  // of five iterations: three products and what adds them, each
     {"all_reduce", Class::kCommunication, payload, {2}},
     {"reduce_scatter", Class::kCommunication, payload, {2}},
     {"all_gather", Class::kCommunication, payload, {2}},

@@ -17,6 +17,7 @@ enum class OpClass : std::uint8_t {
   kRouting,       ///< choices of experts, and rows to and from them
   kLoss,          ///< memory-bound, over logits; the same kernels in all stacks
   kOptimizer,     ///< memory-bound, over a bucket; the same kernels in all stacks
+  kMuon,          ///< iterations of products, of one or of every expert's matrix
   kState,         ///< memory-bound, over a bucket or a buffer
   kCopy,          ///< between device and host or disk
   kCommunication  ///< between ranks

@@ -33,6 +33,10 @@ constexpr bool returns_rows(const Op& op) { return op.k == 1; }
 constexpr std::int64_t elements_sent(const Op& op) { return op.k; }
 constexpr std::int64_t first_number(const Op& op) { return op.n; }
 
+/// kMuonStep: how often it iterates, and which of the parameter's sections the matrix is.
+constexpr std::int64_t iterations_of(const Op& op) { return op.k; }
+constexpr int section_of(const Op& op) { return op.parts; }
+
 /// kRoute, kDispatch, kCombine and theirs: experts that a token goes to.
 constexpr std::int64_t experts_of_a_token(const Op& op) { return op.k; }
 

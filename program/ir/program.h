@@ -44,11 +44,15 @@ struct Parameter {
   bool partial_over_tensor = false;  ///< replicated, but every tensor rank has a part of its gradient only
   bool decayed = false;              ///< weight decay applies (matrices)
   bool frozen = false;               ///< stays as it is: has no gradient and no optimizer state
+  bool muon = false;                 ///< is stepped by Muon, not by AdamW
   bool tied_copy = false;            ///< the last stage's copy of the embedding: not counted, not saved
   double init_std = 0;               ///< normal(0, std) where positive, else the constant `init_value`
   double init_value = 0;
   int value = kNoBuffer, gradient = kNoBuffer;  ///< where it lies, among the kind's buffers
 };
+
+/// Whether tensor ranks hold parts of each of the parameter's matrices.
+inline bool is_cut(const Parameter& p) { return p.split == Split::kRows || p.split == Split::kColumns; }
 
 /// Gradients that are reduced together, or frozen parameters that are gathered together: a contiguous range of the
 /// chunk's parameters, padded to a multiple of the ranks that share its optimizer state.
@@ -57,10 +61,10 @@ struct Bucket {
   std::int64_t begin = 0;                            ///< element offset within the chunk's parameters and gradients
   std::int64_t elements = 0;                         ///< padded
   std::int64_t shard = 0;  ///< elements whose optimizer state this rank holds: all, or elements / shard ranks
-  std::int64_t optimizer_offset =
-      0;                ///< bytes within the chunk's optimizer space: m, then v, then master, `shard` each
-  bool expert = false;  ///< experts spread over ranks: reduced over kExpertData, else over kData
+  std::int64_t optimizer_offset = 0;  ///< bytes within the chunk's optimizer space: where its StateArrays begin
+  bool expert = false;                ///< experts spread over ranks: reduced over kExpertData, else over kData
   bool frozen = false;  ///< of frozen parameters: no gradients, no optimizer state. Such buckets come last
+  bool muon = false;    ///< of matrices that Muon steps; else there are none of them
   int parts = 1;        ///< collectives that move it: part p of a shard is a shard of the bucket's part p
   // ZeRO 3 keeps parameters, ZeRO 2 and 3 gradients as shards; -1 where the bucket is kept whole.
   std::int64_t parameter_shard = -1;  ///< element offset within the chunk's parameters

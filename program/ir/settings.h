@@ -46,6 +46,7 @@ struct Routing {
 struct Settings {
   DType precision = DType::kFp32;          ///< of parameters and activations
   DType reduce_dtype = DType::kFp32;       ///< gradients between ranks
+  Moments moments = Moments::kFp32;        ///< of the optimizer, between steps
   std::array<Storage, kSpaces> storage{};  ///< by space: kNone, on the device
   std::vector<int> stage_nodes;            ///< Plan::stage_nodes
   ContextMethod context_method{};          ///< which tokens of a sample a context rank holds (program/ir/context.h)
@@ -80,6 +81,8 @@ struct Settings {
   Space gradient_space() const {
     return is_offloaded(Space::kOffloadedGradient) ? Space::kOffloadedGradient : Space::kGradient;
   }
+  /// `muon`: of a bucket that Muon steps.
+  StateArrays state_arrays(bool muon) const { return {precision, moments, !muon}; }
   bool is_offloaded(Space space) const { return storage_of(space) != Storage::kNone; }
 };
 

@@ -13,6 +13,7 @@
 #include "program/lower/documents.h"
 #include "program/lower/layout.h"
 #include "program/lower/lower.h"
+#include "program/lower/muon.h"
 #include "program/lower/sharding.h"
 
 namespace trivium::program {
@@ -457,6 +458,7 @@ std::optional<Infeasible> check(const Job& job, int ranks) {
   if (auto no = check_supported(job)) return *no;
   if (auto no = check_adapters(job)) return *no;
   if (auto no = check_documents(job)) return *no;
+  if (auto no = check_muon(job)) return *no;
   if (auto no = check_sharding(job.plan)) return *no;
   if (auto no = check_tensor(job)) return *no;
   if (auto no = check_context(job)) return *no;

@@ -8,6 +8,7 @@
 #include "program/ir/fp8_layout.h"
 #include "program/lower/layers.h"
 #include "program/lower/layout.h"
+#include "program/lower/muon.h"
 #include "program/lower/offload.h"
 #include "program/lower/optimizer_bodies.h"
 #include "program/lower/pass_writer.h"
@@ -65,11 +66,11 @@ class TemplateMaker {
     const auto replicated_first = [](const Parameter& p) {  // as OptimizerBodies reduces them
       return p.split != Split::kReplicated ? 2 : p.partial_over_tensor ? 1 : 0;
     };
-    const auto place = [&](std::vector<Parameter> list, int segment, bool frozen) {
+    const auto place = [&](std::vector<Parameter> list, int segment, Laid& laid) {
       std::ranges::stable_sort(list, {}, replicated_first);
-      Laid& laid = frozen ? frozen_ : trained_;
       for (Parameter& p : list) {
-        p.frozen = frozen;
+        p.frozen = &laid == &frozen_;
+        p.muon = &laid == &matrices_;
         p.offset = laid.elements;
         laid.elements += round_up(p.local_rows * p.local_columns, kParameterAlignment);
         segment_of_parameter_.push_back(segment);
@@ -77,10 +78,16 @@ class TemplateMaker {
       }
       laid.segment_end.push_back(laid.elements);
     };
-    const bool adapts = shape_.lora.used();
+    const bool adapts = shape_.lora.used(), has_muon = job_.training.optimizer.kind == Update::kMuon;
     const auto place_part = [&](std::vector<Parameter> list, std::vector<Parameter> adapters, int part) {
-      place(std::move(list), part, adapts);
-      if (adapts) place(std::move(adapters), part, false);
+      std::vector<Parameter> matrices;
+      const auto by_adamw = [&](const Parameter& p) { return !is_orthogonalised(job_.training, p); };
+      const auto end = std::stable_partition(list.begin(), list.end(), by_adamw);
+      std::move(end, list.end(), std::back_inserter(matrices));
+      list.erase(end, list.end());
+      place(std::move(list), part, adapts ? frozen_ : trained_);
+      if (has_muon) place(std::move(matrices), part, matrices_);
+      if (adapts) place(std::move(adapters), part, trained_);
     };
     int segment = 0;
     if (key_.embedding) place_part(embedding_parameters(job_), {}, segment++);
@@ -111,8 +118,10 @@ class TemplateMaker {
     bool empty(int segment) const { return begin_of(segment) == end_of(segment); }
   };
 
-  std::int64_t state_arrays() const {
-    return stack_.keeps_half_gradients(shape_.type) ? 4 : is_half(shape_.type) ? 3 : 2;
+  /// Bytes of the optimizer's state of so many elements.
+  std::int64_t state_bytes(std::int64_t shard, bool muon) const {
+    const int arrays = stack_.keeps_half_gradients(shape_.type) ? 4 : is_half(shape_.type) ? 3 : 2;
+    return StateArrays{shape_.type, job_.plan.moment_dtype, !muon}.offset(arrays, shard);
   }
 
   /// First and last segments of buckets, the first run first: they are filled from the end as the backward reaches
@@ -136,11 +145,13 @@ class TemplateMaker {
 
   // Buckets are padded so that every rank of the shard group owns an equal part. Parameters move to follow the padding
   // of the buckets before them. `end`: of those before; returns the new one.
-  std::int64_t place_runs(const Laid& laid, bool frozen, const Sharding& sharding, std::int64_t end) {
+  std::int64_t place_runs(const Laid& laid, const Sharding& sharding, std::int64_t end) {
+    const bool frozen = &laid == &frozen_, muon = &laid == &matrices_;
     const int shards = frozen && !sharding.parameters ? 1 : sharding.shards;
     for (const auto& [first, last] : runs_of(laid)) {
       Bucket bucket;
       bucket.frozen = frozen;
+      bucket.muon = muon;
       bucket.first_segment = static_cast<std::int16_t>(first);
       bucket.last_segment = static_cast<std::int16_t>(last);
       bucket.begin = end;
@@ -150,13 +161,11 @@ class TemplateMaker {
       bucket.shard = bucket.elements / shards;
       bucket.parts = shards > 1 ? sharding.parts : 1;
       bucket.optimizer_offset = kind_.bytes[static_cast<std::size_t>(Space::kOptimizer)];
-      if (!frozen) {
-        kind_.bytes[static_cast<std::size_t>(Space::kOptimizer)] +=
-            bucket.shard * state_arrays() * size_of(shape_.wide);
-      }
+      if (!frozen) kind_.bytes[static_cast<std::size_t>(Space::kOptimizer)] += state_bytes(bucket.shard, muon);
       for (std::size_t i = 0; i < kind_.parameters.size(); ++i) {
         const bool of_run = segment_of_parameter_[i] >= first && segment_of_parameter_[i] <= last;
-        if (of_run && kind_.parameters[i].frozen == frozen) kind_.parameters[i].offset += shift;
+        Parameter& p = kind_.parameters[i];
+        if (of_run && p.frozen == frozen && p.muon == muon) p.offset += shift;
       }
       end = bucket.begin + bucket.elements;
       kind_.buckets.push_back(bucket);
@@ -166,12 +175,12 @@ class TemplateMaker {
 
   void place_buckets() {
     const Sharding sharding(job_, stack_);
-    const std::int64_t state = state_arrays();
     std::int64_t end = 0;
-    if (!trained_.segment_end.empty()) end = place_runs(trained_, false, sharding, end);
-    if (!frozen_.segment_end.empty()) end = place_runs(frozen_, true, sharding, end);
+    for (const Laid* laid : {&trained_, &matrices_, &frozen_}) {
+      if (!laid->segment_end.empty()) end = place_runs(*laid, sharding, end);
+    }
     for (auto& [segment, matrices] : experts_) {
-      end = place_experts(segment, std::move(matrices), end, state, sharding.parts);
+      end = place_experts(segment, std::move(matrices), end, sharding.parts);
     }
     place_shards(kind_, job_, sharding, shape_.type, shape_.gradient);
     place_away_gradients(builder_, job_.plan, shape_.gradient);
@@ -243,15 +252,16 @@ class TemplateMaker {
 
   // Experts that are spread over ranks are reduced among the ranks that hold the same ones: a bucket for each mixture
   // layer, after all others.
-  std::int64_t place_experts(int segment, std::vector<Parameter> matrices, std::int64_t end, std::int64_t state,
-                             int parts) {
+  std::int64_t place_experts(int segment, std::vector<Parameter> matrices, std::int64_t end, int parts) {
     const int shards = job_.plan.zero_stage > 0 ? job_.plan.data / expert_replicas(job_.plan) * job_.plan.context : 1;
     Bucket bucket;
     bucket.expert = true;
+    bucket.muon = job_.training.optimizer.kind == Update::kMuon;
     bucket.first_segment = bucket.last_segment = static_cast<std::int16_t>(segment);
     bucket.begin = end;
     for (Parameter& p : matrices) {
       p.offset = end;
+      p.muon = bucket.muon;
       end += round_up(p.local_rows * p.local_columns, kParameterAlignment);
       segment_of_parameter_.push_back(segment);
       kind_.parameters.push_back(std::move(p));
@@ -260,7 +270,7 @@ class TemplateMaker {
     bucket.shard = bucket.elements / shards;
     bucket.parts = shards > 1 ? parts : 1;
     bucket.optimizer_offset = kind_.bytes[static_cast<std::size_t>(Space::kOptimizer)];
-    kind_.bytes[static_cast<std::size_t>(Space::kOptimizer)] += bucket.shard * state * size_of(shape_.wide);
+    kind_.bytes[static_cast<std::size_t>(Space::kOptimizer)] += state_bytes(bucket.shard, bucket.muon);
     kind_.buckets.push_back(bucket);
     return bucket.begin + bucket.elements;
   }
@@ -276,7 +286,7 @@ class TemplateMaker {
   LayerSlots slots_;
   std::vector<int> segment_of_parameter_;
   std::vector<std::pair<int, std::vector<Parameter>>> experts_;  // segment, matrices
-  Laid trained_, frozen_;
+  Laid trained_, matrices_, frozen_;                             // by AdamW, by Muon, and not at all
 };
 
 }  // namespace

@@ -57,8 +57,7 @@ void OptimizerBodies::reduce_partial_replicas(const Bucket& bucket) {
     std::int64_t begin = -1, end = -1;
     for (std::size_t i = 0; i < kind.parameters.size(); ++i) {
       const Parameter& p = kind.parameters[i];
-      const bool inside = p.offset >= bucket.begin && p.offset < bucket.begin + bucket.elements;
-      if (!inside || segment_of_parameter_[i] != segment || p.split != Split::kReplicated) continue;
+      if (!holds(bucket, p) || segment_of_parameter_[i] != segment || p.split != Split::kReplicated) continue;
       if (!job_.plan.sequence_parallel && !p.partial_over_tensor) continue;
       if (begin < 0) begin = p.offset;
       end = p.offset + p.local_rows * p.local_columns;
@@ -84,7 +83,7 @@ void OptimizerBodies::reduce_tied(const Bucket& bucket) {
   ChunkTemplate& kind = b_.kind();
   if (!job_.model.embeds_at_end() || bucket.expert || job_.training.lora.used()) return;
   for (std::size_t i = 0; i < kind.parameters.size(); ++i) {
-    if (kind.parameters[i].name != "wte.weight" || !spans(bucket, segment_of_parameter_[i])) continue;
+    if (kind.parameters[i].name != "wte.weight" || !holds(bucket, kind.parameters[i])) continue;
     const int gradient = find_buffer(kind, "gradient of wte.weight");
     if (kind.embedding && kind.head) {
       const int at_end = find_buffer(kind, "gradient of wte.weight at the end");
@@ -276,17 +275,23 @@ int OptimizerBodies::norm_reduce() {
   return append();
 }
 
+void OptimizerBodies::step_by_adamw(int index, int pair) {
+  const Bucket& bucket = b_.kind().buckets[static_cast<std::size_t>(index)];
+  Op& step = b_.add(OpKind::kAdamW, Pass::kOptimizer, {pair, bucket.staged_state}, {});
+  step.dtype = job_.plan.precision;
+  step.moments = job_.plan.moment_dtype;
+  step.bucket = static_cast<std::int16_t>(index);
+  step.elements = step.m = bucket.shard;
+  step.n = 1;
+}
+
 int OptimizerBodies::optimizer() {
   ChunkTemplate& kind = b_.kind();
   const int pair = find_buffer(kind, "gradient norm");
   b_.begin("optimizer");
   for (std::size_t i = 0; i < kind.buckets.size() && !kind.buckets[i].frozen; ++i) {
     b_.segment(fmt::format("bucket {}", i));
-    Op& step = b_.add(OpKind::kAdamW, Pass::kOptimizer, {pair, kind.buckets[i].staged_state}, {});
-    step.dtype = job_.plan.precision;
-    step.bucket = static_cast<std::int16_t>(i);
-    step.elements = step.m = kind.buckets[i].shard;
-    step.n = 1;
+    kind.buckets[i].muon ? orthogonalise(static_cast<int>(i), pair) : step_by_adamw(static_cast<int>(i), pair);
     Op& zero = b_.add(OpKind::kZeroGradients, Pass::kOptimizer, {}, {});
     zero.dtype = gradient_;
     zero.bucket = static_cast<std::int16_t>(i);

@@ -53,14 +53,18 @@ class OptimizerBodies {
   int norm();
   int norm_reduce();
   int optimizer();
+  void step_by_adamw(int bucket, int pair);
+  void orthogonalise(int bucket, int pair);
+  void step_matrices(const Parameter& p, const Bucket& bucket, int index, int pair);
+  int whole_momentum(const Parameter& p, int momentum);
   int gather(int bucket);
   void copy_parameters(int bucket, OpKind kind, int here, Pass pass);
   int copy_of_parameters(int bucket, OpKind kind);
   int append();
   Lane sharded_lane(const Bucket& bucket) const;
   Op& pointwise(OpKind kind, std::initializer_list<int> in, int out, std::int64_t elements);
-  bool spans(const Bucket& bucket, int segment) const {
-    return segment >= bucket.first_segment && segment <= bucket.last_segment;
+  static bool holds(const Bucket& bucket, const Parameter& p) {
+    return p.offset >= bucket.begin && p.offset < bucket.begin + bucket.elements;
   }
 
   const Job& job_;

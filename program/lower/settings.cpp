@@ -64,6 +64,7 @@ Settings settings_of(const Job& job, const StackTraits& stack) {
   Settings s;
   s.precision = plan.precision;
   s.reduce_dtype = plan.reduce_dtype;
+  s.moments = plan.moment_dtype;
   s.storage = storage_by_space(plan.offload);
   s.stage_nodes = plan.stage_nodes;
   s.context_method = plan.context_method;

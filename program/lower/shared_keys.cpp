@@ -24,7 +24,7 @@ void OptimizerBodies::reduce_keys(const Bucket& bucket) {
   ChunkTemplate& kind = b_.kind();
   for (std::size_t i = 0; i < kind.parameters.size(); ++i) {
     const Parameter p = kind.parameters[i];
-    if (p.key_columns == 0 || p.frozen || !spans(bucket, segment_of_parameter_[i])) continue;
+    if (p.key_columns == 0 || p.frozen || !holds(bucket, p)) continue;
     b_.segment(fmt::format("keys {}", i));
     const std::string name = fmt::format("key columns of parameter {}", i);
     const int keys = b_.view(name, Space::kGathered, gradient_, p.local_rows * p.key_columns, b_.buffer(keys_).offset);

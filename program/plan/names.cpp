@@ -35,6 +35,16 @@ std::string_view name_of(ContextMethod value) {
   return base::name_at(kNames, value);
 }
 
+std::string_view name_of(Update value) {
+  static constexpr std::array<std::string_view, 2> kNames{"adamw", "muon"};
+  return base::name_at(kNames, value);
+}
+
+std::string_view name_of(Moments value) {
+  static constexpr std::array<std::string_view, 2> kNames{"fp32", "bf16"};
+  return base::name_at(kNames, value);
+}
+
 std::string_view name_of(Fp8 recipe) {
   static constexpr std::array<std::string_view, 6> kNames{"none", "delayed", "current", "block", "mxfp8", "nvfp4"};
   return base::name_at(kNames, recipe);

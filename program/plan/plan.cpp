@@ -52,6 +52,7 @@ std::string summary(const Plan& plan) {
   if (plan.pipeline > 1) text += fmt::format(" {}", name_of(plan.schedule));
   if (plan.attention == Attention::kFlash) text += " flash";
   if (plan.fp8 != Fp8::kNone) text += fmt::format(" fp8={}", name_of(plan.fp8));
+  if (plan.moment_dtype != Moments::kFp32) text += fmt::format(" moments={}", name_of(plan.moment_dtype));
   text += " recompute=";
   text += plan.stage_recompute.empty() ? std::string(name_of(plan.recompute)) : run_lengths(plan.stage_recompute);
   if (plan.scatter_gather != ScatterGather::kStack) {

@@ -8,6 +8,7 @@
 
 #include "program/plan/dtype.h"
 #include "program/plan/fp8.h"
+#include "program/plan/moments.h"
 #include "program/schedules/schedule.h"
 
 namespace trivium::program {
@@ -60,6 +61,7 @@ struct Plan {
   DType precision = DType::kBf16;
   Fp8 fp8 = Fp8::kNone;               ///< products of the layers; all else stays in `precision`
   DType reduce_dtype = DType::kFp32;  ///< gradients on the wire
+  Moments moment_dtype = Moments::kFp32;
   Attention attention = Attention::kUnfused;
   Overlap overlap;
   std::int64_t bucket_bytes = 0;  ///< gradients reduced together; 0: one bucket per layer

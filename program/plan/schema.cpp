@@ -72,7 +72,8 @@ Json training_schema() {
     const Json number{{"type", type}, {"minimum", 0}};
     const Json items = value.empty() ? Json{{"type", "integer"}, {"minimum", 1}} : Json{{"enum", value}};
     const Json list{{"type", "array"}, {"items", items}, {"minItems", value.empty() ? 0 : 1}};
-    json["properties"][field.name] = described(field.help, value.is_array() ? list : number);
+    const Json name{{"enum", {"adamw", "muon"}}};
+    json["properties"][field.name] = described(field.help, value.is_array() ? list : value.is_string() ? name : number);
   }
   return json;
 }

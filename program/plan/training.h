@@ -2,12 +2,24 @@
 #pragma once
 
 #include <cstdint>
+#include <string_view>
 #include <vector>
 
 namespace trivium::program {
 
-/// AdamW with decoupled weight decay on matrices only, global-norm clipping, linear warm-up and cosine decay.
+/// What steps the matrices of layers; all else is stepped by AdamW.
+enum class Update : std::uint8_t {
+  kAdamW,
+  kMuon  ///< momentum with its singular values made alike (Jordan et al. 2024; Liu et al. 2025, arXiv 2502.16982)
+};
+std::string_view name_of(Update value);  ///< "adamw" "muon"
+
+/// AdamW with decoupled weight decay on matrices only, or Muon for matrices of layers; global-norm clipping, linear
+/// warm-up and cosine decay.
 struct Optimizer {
+  Update kind = Update::kAdamW;
+  double muon_momentum = 0.95;
+  std::int64_t muon_iterations = 5;  ///< of Newton-Schulz
   double learning_rate = 3e-4;
   double min_learning_rate = 3e-5;  ///< reached at the end of the decay
   std::int64_t warmup_steps = 10;

@@ -40,6 +40,12 @@ double one_or_more(const JsonReader& reader) {
 }
 
 constexpr std::int64_t kMostRank = 4096;
+constexpr std::int64_t kMostIterations = 100;
+
+Update update_of(const JsonReader& reader) {
+  const std::vector<std::string> names{std::string(name_of(Update::kAdamW)), std::string(name_of(Update::kMuon))};
+  return reader.one_of(names) == names[1] ? Update::kMuon : Update::kAdamW;
+}
 
 const std::array<std::pair<const char*, bool Lora::*>, 4> kTargets{
     {{"qkv", &Lora::qkv}, {"projection", &Lora::projection}, {"fc1", &Lora::fc1}, {"fc2", &Lora::fc2}}};
@@ -108,6 +114,15 @@ const std::vector<TrainingField>& training_field_table() {
                   loss_scaling.interval, r.integer(1, kMostTokens)),
       TRIVIUM_ROW("loss_scale_backoff", "F", "fp16: factor of the scale after an overflow", loss_scaling.backoff,
                   below_one(r, false)),
+      {"optimizer", "adamw|muon", "What steps the layers' matrices; embeddings, head, norms and biases: AdamW",
+       [](const Training& t) { return nlohmann::json(name_of(t.optimizer.kind)); },
+       [](const JsonReader& r, Training& t) { t.optimizer.kind = update_of(r); }, true},
+      {"muon_momentum", "MU", "Muon: what is kept of the momentum",
+       [](const Training& t) { return nlohmann::json(t.optimizer.muon_momentum); },
+       [](const JsonReader& r, Training& t) { t.optimizer.muon_momentum = below_one(r); }, true},
+      {"muon_iterations", "N", "Muon: iterations of Newton-Schulz",
+       [](const Training& t) { return nlohmann::json(t.optimizer.muon_iterations); },
+       [](const JsonReader& r, Training& t) { t.optimizer.muon_iterations = r.integer(1, kMostIterations); }, true},
       {"lora_rank", "R", "LoRA: rank of the adapters that are trained; 0: all parameters are",
        [](const Training& t) { return nlohmann::json(t.lora.rank); },
        [](const JsonReader& r, Training& t) { t.lora.rank = r.integer(0, kMostRank); }, true},

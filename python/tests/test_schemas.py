@@ -80,6 +80,10 @@ class Schemas(unittest.TestCase):
         packed = {"global_batch": 64, "document_lengths": [128, 512], "document_weights": [3, 1]}
         self.holds({**plan, "training": packed})
         self.refuses("plan", {**plan, "training": {**packed, "document_lengths": [0]}})
+        muon = {"global_batch": 64, "optimizer": "muon", "muon_momentum": 0.9, "muon_iterations": 6}
+        self.holds({**plan, "training": muon})
+        self.refuses("plan", {**plan, "training": {**muon, "optimizer": "moon"}})
+        self.refuses("plan", {**plan, "plan": {"moment_dtype": "fp8"}})
         self.holds({"schema": "trivium.plan/1", "model": "gpt3-175b", "cluster": "dgx-a100-80gb:128",
                     "training": {"global_batch": 1536}, "plan": {"tensor": 8}})
 

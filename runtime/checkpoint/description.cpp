@@ -102,6 +102,10 @@ std::string cannot_continue(const Description& saved, const program::Job& wanted
   if (before.global_batch != wanted.training.global_batch) {
     return differs("global-batch", before.global_batch, wanted.training.global_batch);
   }
+  if (before.optimizer.kind != wanted.training.optimizer.kind) {
+    return fmt::format("its moments are those of --optimizer {}, now {}", name_of(before.optimizer.kind),
+                       name_of(wanted.training.optimizer.kind));
+  }
   if (before.seed != wanted.training.seed) return differs("seed", before.seed, wanted.training.seed);
   if (saved.corpus_tokens != corpus_tokens) {
     return fmt::format("it was trained on a corpus of {} tokens, this one has {}", saved.corpus_tokens, corpus_tokens);

@@ -14,6 +14,7 @@ using program::DType;
 using program::Group;
 using program::Parameter;
 using program::Space;
+using program::StateArrays;
 
 // Elements [begin, end) of a chunk's parameters; the first of them lies at `at`.
 struct Stretch {
@@ -117,17 +118,17 @@ class Cutter {
 class BucketPlaces {
  public:
   BucketPlaces(const program::Program& program, int rank, const Arenas& arenas, int chunk, const Bucket& bucket)
-      : bucket_(bucket), precision_(program.settings.precision) {
+      : bucket_(bucket), precision_(program.settings.precision), arrays_(program.settings.state_arrays(bucket.muon)) {
     shard_rank_ = bucket.expert ? program.mesh.index_in(Group::kExpertData, rank) : program.mesh.shard_rank(rank);
     parameters_ = arenas.base(chunk, program.settings.parameter_space(), 0);
     states_ = arenas.base(chunk, program.settings.state_space(), 0) + bucket.optimizer_offset;
   }
 
-  // The optimizer's arrays hold this rank's part: first moments, second moments, with 16-bit parameters their master.
+  // The optimizer's arrays hold this rank's part.
   std::vector<Stretch> state(int array) const {
-    const DType type = program::is_half(precision_) ? DType::kFp32 : precision_;
+    const DType type = arrays_.type(array);
     return runs(type, [&](int part) {
-      return states_ + (array * bucket_.shard + part * bucket_.own_run()) * program::size_of(type);
+      return states_ + arrays_.offset(array, bucket_.shard) + part * bucket_.own_run() * program::size_of(type);
     });
   }
   std::vector<Stretch> own_parameters() const {
@@ -142,6 +143,7 @@ class BucketPlaces {
   }
   bool has_master() const { return program::is_half(precision_) && has_moments(); }
   bool has_moments() const { return !bucket_.frozen; }
+  bool has_second() const { return has_moments() && !bucket_.muon; }
 
  private:
   template <class At>
@@ -156,12 +158,11 @@ class BucketPlaces {
 
   const Bucket& bucket_;
   DType precision_;
+  StateArrays arrays_;
   int shard_rank_ = 0;
   std::byte* parameters_ = nullptr;
   std::byte* states_ = nullptr;
 };
-
-constexpr int kFirstMomentArray = 0, kSecondMomentArray = 1, kMasterArray = 2;
 
 // Of the ranks that hold the same part of a parameter, the one that saves it.
 bool saves(const program::Program& program, int rank, const Parameter& p, const Bucket& bucket) {
@@ -211,11 +212,12 @@ std::vector<Piece> saved_pieces(const program::Program& program, int rank, const
                        Cutter cutter(program, rank, p, std::move(name), pieces);
                        cutter.leave_shared_keys();
                        if (saves(program, rank, p, bucket)) {
-                         cutter.cut(places.has_master() ? places.state(kMasterArray) : places.own_parameters(),
+                         cutter.cut(places.has_master() ? places.state(StateArrays::kMaster) : places.own_parameters(),
                                     State::kValue);
                          if (places.has_moments()) {
-                           cutter.cut(places.state(kFirstMomentArray), State::kFirstMoment);
-                           cutter.cut(places.state(kSecondMomentArray), State::kSecondMoment);
+                           cutter.cut(places.state(StateArrays::kFirstMoment), State::kFirstMoment);
+                           if (places.has_second())
+                             cutter.cut(places.state(StateArrays::kSecondMoment), State::kSecondMoment);
                          }
                        }
                        if (p.tied_copy || (p.split == program::Split::kReplicated && !first_of_tensor)) return;
@@ -233,10 +235,10 @@ std::vector<Piece> needed_pieces(const program::Program& program, int rank, cons
       [&](const Parameter& p, std::string name, const Bucket&, const BucketPlaces& places, const Stretch& residual) {
         Cutter cutter(program, rank, p, std::move(name), pieces);
         cutter.cut(places.kept_parameters(), State::kValue);
-        if (places.has_master()) cutter.cut(places.state(kMasterArray), State::kValue);
+        if (places.has_master()) cutter.cut(places.state(StateArrays::kMaster), State::kValue);
         if (places.has_moments()) {
-          cutter.cut(places.state(kFirstMomentArray), State::kFirstMoment);
-          cutter.cut(places.state(kSecondMomentArray), State::kSecondMoment);
+          cutter.cut(places.state(StateArrays::kFirstMoment), State::kFirstMoment);
+          if (places.has_second()) cutter.cut(places.state(StateArrays::kSecondMoment), State::kSecondMoment);
         }
         cutter.of_replica(replica, replicas);
         cutter.cut(residual, State::kResidual);

@@ -67,6 +67,7 @@ KernelTable table_of([[maybe_unused]] Variant variant) {
   add_context(table);
   add_embeddings(table);
   add_mixtures(table);
+  add_muon(table);
   add_optimizer(table);
   return table;
 }

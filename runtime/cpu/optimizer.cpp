@@ -6,8 +6,10 @@
 #include <array>
 #include <cmath>
 #include <cstring>
+#include <type_traits>
 
 #include "runtime/cpu/clear.h"
+#include "runtime/cpu/clipping.h"
 #include "runtime/cpu/double_double.h"
 #include "runtime/cpu/operands.h"
 #include "runtime/cpu/optimizer_loops.h"
@@ -19,6 +21,7 @@ namespace {
 
 using program::Parameter;
 using program::Space;
+using program::StateArrays;
 
 const program::Bucket& bucket_of(const KernelArguments& a) {
   return a.kind->buckets[static_cast<std::size_t>(a.op->bucket)];
@@ -128,20 +131,17 @@ void clear_gradients(const KernelArguments& a) {
   clear(gradients, static_cast<std::size_t>(shard ? bucket.shard : bucket.elements) * sizeof(G));
 }
 
-/// AdamW (Loshchilov, Hutter 2019, arXiv 1711.05101, algorithm 2) with clipping by the global norm (Pascanu et al.
-/// 2013, arXiv 1211.5063):  g' = g min(1, clip / (norm + 1e-6)),  m = b1 m + (1 - b1) g',  v = b2 v + (1 - b2) g'^2,
+/// AdamW (Loshchilov, Hutter 2019, arXiv 1711.05101, algorithm 2) of clipped gradients g' (clipping.h):  m = b1 m + (1
+/// - b1) g',  v = b2 v + (1 - b2) g'^2,
 ///   p -= lr (m / (1 - b1^t) / (sqrt(v / (1 - b2^t)) + eps) + decay p),  t = steps that were not skipped.
-/// Gradients and their norm carry the loss's scale, which is taken off with the clipping. One element's arithmetic
+/// One element's arithmetic
 /// reads that element alone, so a result is bitwise the same however the bucket is shared out.
 template <class T>
 class Stepper {
  public:
-  explicit Stepper(const KernelArguments& a) : o_(*a.optimizer) {
-    const double* pair = input<double>(a, 0);
-    norm_ = std::sqrt(pair[0] + pair[1]) / a.values->loss_scale;
-    const double clip = o_.clip_norm > 0 ? std::min(1.0, o_.clip_norm / (norm_ + 1e-6)) : 1.0;
+  explicit Stepper(const KernelArguments& a) : o_(*a.optimizer), clipping_(clipping_of(a)) {
     const double steps = static_cast<double>(a.values->step + 1 - a.values->skipped_steps);
-    factors_ = {.clip = static_cast<T>(clip / a.values->loss_scale),
+    factors_ = {.clip = static_cast<T>(clipping_.factor),
                 .rate = static_cast<T>(a.values->learning_rate),
                 .beta1 = static_cast<T>(o_.beta1),
                 .rest1 = static_cast<T>(1 - o_.beta1),
@@ -153,8 +153,7 @@ class Stepper {
                 .decay = T(0)};
   }
 
-  /// Whether there is a step to take: all ranks have the same norm, and leave out the same steps.
-  bool finite() const { return std::isfinite(norm_); }
+  bool finite() const { return clipping_.finite(); }
 
   void operator()(const Parameter& parameter, T* p, const T* g, T* first, T* second, std::int64_t count) const {
     AdamWFactors<T> factors = factors_;
@@ -162,19 +161,77 @@ class Stepper {
     loops_.adamw(factors, p, g, first, second, count);
   }
 
+  /// Moments in bf16 are widened, and rounded again after they were used.
+  void operator()(const Parameter& parameter, T* p, const T* g, std::uint16_t* first, std::uint16_t* second,
+                  std::int64_t count) const {
+    constexpr std::int64_t kPart = 1024;
+    std::array<T, kPart> m{}, v{};
+    for (std::int64_t begin = 0; begin < count; begin += kPart) {
+      const std::int64_t part = std::min(kPart, count - begin);
+      const auto widen = [&](const std::uint16_t* kept, std::array<T, kPart>& wide) {
+        std::transform(kept + begin, kept + begin + part, wide.begin(), reduction::float_of_bf16);
+      };
+      const auto round = [&](const std::array<T, kPart>& wide, std::uint16_t* kept) {
+        std::transform(wide.begin(), wide.begin() + part, kept + begin, bf16_of);
+      };
+      widen(first, m), widen(second, v);
+      (*this)(parameter, p + begin, g + begin, m.data(), v.data(), part);
+      round(m, first), round(v, second);
+    }
+  }
+
  private:
+  static std::uint16_t bf16_of(T value) {
+    if constexpr (std::is_same_v<T, double>) {
+      return reduction::bf16_of_double(value);
+    } else {
+      return reduction::bf16_of_float(value);
+    }
+  }
+
   const program::Optimizer& o_;
-  double norm_ = 0;
+  Clipping clipping_;
   AdamWFactors<T> factors_{};
   OptimizerLoops<T> loops_ = optimizer_loops<T>(chosen_variant());
 };
 
-/// The optimizer's arrays of a bucket: first moments, second moments, with 16-bit parameters their fp32 copy.
-template <class T>
-T* state_of(const KernelArguments& a) {
-  std::byte* kept = a.chunk_base[static_cast<std::size_t>(Space::kOptimizer)] + bucket_of(a).optimizer_offset;
-  return reinterpret_cast<T*>(a.in[1] != nullptr ? a.in[1] : kept);  // fetched, where it is offloaded
-}
+/// The optimizer's arrays of a bucket, of which run `part` is in use; elements are numbered as those of the chunk's
+/// parameters are.
+class State {
+ public:
+  State(const KernelArguments& a, int part, const Range& own)
+      : arrays_{a.op->dtype, a.op->moments},
+        shard_(bucket_of(a).shard),
+        begin_(part * bucket_of(a).own_run() - own.begin) {
+    std::byte* kept = a.chunk_base[static_cast<std::size_t>(Space::kOptimizer)] + bucket_of(a).optimizer_offset;
+    base_ = a.in[1] != nullptr ? a.in[1] : kept;  // fetched, where it is offloaded
+  }
+
+  template <class E>
+  E* array(int number) const {
+    return reinterpret_cast<E*>(base_ + arrays_.offset(number, shard_)) + begin_;
+  }
+
+  /// Steps elements begin … end - 1 of p by the gradients g.
+  template <class T>
+  void step(const Stepper<T>& stepper, const Parameter& parameter, T* p, const T* g, std::int64_t begin,
+            std::int64_t end) const {
+    const auto with = [&]<class E>(E* first, E* second) {
+      stepper(parameter, p + begin, g + begin, first + begin, second + begin, end - begin);
+    };
+    constexpr int kFirst = StateArrays::kFirstMoment, kSecond = StateArrays::kSecondMoment;
+    if (arrays_.moments == program::Moments::kBf16) {
+      with(array<std::uint16_t>(kFirst), array<std::uint16_t>(kSecond));
+    } else {
+      with(array<T>(kFirst), array<T>(kSecond));
+    }
+  }
+
+ private:
+  StateArrays arrays_;
+  std::int64_t shard_, begin_;
+  std::byte* base_ = nullptr;
+};
 
 }  // namespace
 
@@ -201,10 +258,9 @@ static void adamw(const KernelArguments& a) {
     const Range own = own_run(a, part);
     T* parameters = space<T>(a, Space::kParameter) + bucket.own_parameters(a.shard_rank, part) - own.begin;
     const T* gradients = space<T>(a, Space::kGradient) + bucket.own_gradients(a.shard_rank, part) - own.begin;
-    T* moments = state_of<T>(a) + part * bucket.own_run() - own.begin;
+    const State state(a, part, own);
     for_each_parameter(a, own, [&](const Parameter& parameter, std::int64_t begin, std::int64_t end) {
-      step(parameter, parameters + begin, gradients + begin, moments + begin, moments + bucket.shard + begin,
-           end - begin);
+      state.step(step, parameter, parameters, gradients, begin, end);
     });
   }
 }
@@ -218,19 +274,19 @@ static void adamw_half(const KernelArguments& a) {
     const Range own = own_run(a, part);
     const std::int64_t at = bucket.own_gradients(a.shard_rank, part) - own.begin;
     std::uint16_t* parameters = space<std::uint16_t>(a, Space::kParameter) + bucket.own_parameters(a.shard_rank, part);
-    float* moments = state_of<float>(a) + part * bucket.own_run() - own.begin;
-    float* master = moments + 2 * bucket.shard;
+    const State state(a, part, own);
+    float* master = state.array<float>(StateArrays::kMaster);
     const float* gradients = space<float>(a, Space::kGradient) + at;
     const bool half_gradients = keeps_half_gradients(a);
     const bool bf16 = a.op->dtype == program::DType::kBf16;
     for_each_parameter(a, own, [&](const Parameter& parameter, std::int64_t begin, std::int64_t end) {
       if (half_gradients) {
-        float* wide = moments + 3 * bucket.shard;
+        float* wide = state.array<float>(StateArrays::kWideGradient);
         const std::uint16_t* narrow = space<std::uint16_t>(a, Space::kGradient) + at;
         std::transform(narrow + begin, narrow + end, wide + begin, reduction::float_of_fp16);
         gradients = wide;
       }
-      step(parameter, master + begin, gradients + begin, moments + begin, moments + bucket.shard + begin, end - begin);
+      state.step(step, parameter, master, gradients, begin, end);
       std::uint16_t* out = parameters - own.begin;
       for (std::int64_t i = begin; i < end; ++i) {
         out[i] = bf16 ? reduction::bf16_of_float(master[i]) : reduction::fp16_of_float(master[i]);

@@ -20,6 +20,8 @@ struct OptimizerLoops {
   void (*adamw)(const AdamWFactors<T>& factors, T* p, const T* g, T* first, T* second, std::int64_t count);
   /// The sum of squares as a pair hi + lo of twice the precision (double_double.h), not added to what is there.
   void (*squares)(const T* x, std::int64_t count, double* hi, double* lo);
+  /// Makes the singular values of x (m,n), m <= n, alike, near 1; `room`: of m n + 2 m m elements.
+  void (*newton_schulz)(T* x, T* room, std::int64_t m, std::int64_t n, std::int64_t iterations);
 };
 
 /// Those of one variant, which must be available.

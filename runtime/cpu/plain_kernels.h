@@ -11,6 +11,7 @@ void add_compression(KernelTable& table);
 void add_context(KernelTable& table);
 void add_embeddings(KernelTable& table);
 void add_mixtures(KernelTable& table);
+void add_muon(KernelTable& table);
 void add_optimizer(KernelTable& table);
 
 /// Any kind on 16-bit operands that has no kernel of its own for them: memory holds 16 bits, arithmetic is the fp32

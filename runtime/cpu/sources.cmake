@@ -19,7 +19,7 @@ endif()
 # What multiplies matrices, and what does not: two files of each instruction set where files are compiled together
 # (TRIVIUM_UNITY), as most of the time goes into the templates of a matrix product, which five of them share.
 set(cpu_products cpu/variants/attention.cpp cpu/variants/attention_backward.cpp cpu/variants/attention_block.cpp
-  cpu/variants/expert_matmul.cpp cpu/variants/matmul.cpp)
+  cpu/variants/expert_matmul.cpp cpu/variants/matmul.cpp cpu/variants/newton_schulz.cpp)
 set(cpu_loops cpu/variants/activation.cpp cpu/variants/latent.cpp cpu/variants/loss.cpp cpu/variants/norm.cpp cpu/variants/optimizer_loops.cpp
   cpu/variants/residual.cpp cpu/variants/rotary.cpp cpu/variants/table.cpp)
 set_source_files_properties(${cpu_products} PROPERTIES UNITY_GROUP products)
@@ -37,6 +37,6 @@ foreach(variant IN LISTS cpu_variants)
 endforeach()
 
 list(APPEND runtime_sources
-  cpu/backend.cpp cpu/clear.cpp cpu/compression.cpp cpu/context.cpp cpu/dispatch.cpp cpu/embedding.cpp cpu/mixture.cpp cpu/optimizer.cpp cpu/quantize.cpp cpu/widened.cpp)
-set_source_files_properties(cpu/context.cpp cpu/embedding.cpp cpu/mixture.cpp cpu/optimizer.cpp cpu/quantize.cpp cpu/widened.cpp
+  cpu/backend.cpp cpu/clear.cpp cpu/compression.cpp cpu/context.cpp cpu/dispatch.cpp cpu/embedding.cpp cpu/mixture.cpp cpu/muon.cpp cpu/optimizer.cpp cpu/quantize.cpp cpu/widened.cpp)
+set_source_files_properties(cpu/context.cpp cpu/embedding.cpp cpu/mixture.cpp cpu/muon.cpp cpu/optimizer.cpp cpu/quantize.cpp cpu/widened.cpp
   PROPERTIES COMPILE_OPTIONS "${cpu_flags}")

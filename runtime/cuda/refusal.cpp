@@ -59,6 +59,27 @@ std::string attention_refusal(const program::Op& op) {
   return "";
 }
 
+/// Why not: how gradients and the optimizer's state are kept or sent.
+std::string refusal_of_state(const program::Program& program, const program::Op& op) {
+  const program::Settings& settings = program.settings;
+  if (program.stack.keeps_half_gradients(settings.precision)) {
+    return fmt::format("the CUDA backend keeps gradients in fp32, the {} stack in fp16; use --stack trivium",
+                       program.stack.name);
+  }
+  if (!settings.compresses && settings.reduce_dtype != DType::kFp32 && is_half(settings.reduce_dtype)) {
+    return fmt::format("the CUDA backend reduces fp32 gradients in fp32, not {}; use --reduce-dtype fp32",
+                       name_of(settings.reduce_dtype));
+  }
+  if (settings.optimizer.kind == program::Update::kMuon) {
+    return "the CUDA backend has no Muon yet; use --optimizer adamw, or --backend cpu";
+  }
+  if (op.moments != program::Moments::kFp32) {
+    return fmt::format("the CUDA backend keeps moments in fp32, not {} yet; use --moment-dtype fp32, or --backend cpu",
+                       name_of(op.moments));
+  }
+  return "";
+}
+
 }  // namespace
 
 std::string slow_path_of(const program::Program& program, bool has_tiles) {
@@ -88,14 +109,7 @@ std::string refusal_of(const program::Program& program, const program::Op& op) {
     return fmt::format("the CUDA backend has no products in 8 bits yet (fp8 {}); use --fp8 none, or --backend cpu",
                        name_of(op.fp8));
   }
-  if (program.stack.keeps_half_gradients(settings.precision)) {
-    return fmt::format("the CUDA backend keeps gradients in fp32, the {} stack in fp16; use --stack trivium",
-                       program.stack.name);
-  }
-  if (!settings.compresses && settings.reduce_dtype != DType::kFp32 && is_half(settings.reduce_dtype)) {
-    return fmt::format("the CUDA backend reduces fp32 gradients in fp32, not {}; use --reduce-dtype fp32",
-                       name_of(settings.reduce_dtype));
-  }
+  if (std::string no = refusal_of_state(program, op); !no.empty()) return no;
   const bool product = op.kind == OpKind::kMatmul || op.kind == OpKind::kMatmulDgrad;
   const bool frozen_norm = op.kind == OpKind::kNormBackward && op.out[1] == program::kNoBuffer;
   if ((product && op.score_scale > 0) || frozen_norm) {

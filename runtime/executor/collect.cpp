@@ -48,7 +48,6 @@ void Collection::add(const program::Program& program, int rank, const Arenas& ar
   const program::Role& role = program.role_of(rank);
   const int expert_rank = program.mesh.expert_rank(at);
   const DType type = program.settings.precision;
-  const DType wide = program::is_half(type) ? DType::kFp32 : type;  // of moments
   const int dense_shard = program.mesh.shard_rank(rank);
   const int expert_shard = program.mesh.index_in(program::Group::kExpertData, rank);
   const bool gathers_first = program.settings.gathers_first;
@@ -60,7 +59,8 @@ void Collection::add(const program::Program& program, int rank, const Arenas& ar
     const std::byte* gradients = arenas.base(static_cast<int>(c), gradients_in, 0);
     const std::byte* moments = arenas.base(static_cast<int>(c), kept_in, 0);
     for (const program::Parameter& p : kind.parameters) {
-      if (p.frozen && quantity != Quantity::kValue) continue;
+      if ((p.frozen && quantity != Quantity::kValue) || (p.muon && quantity == Quantity::kSecondMoment)) continue;
+      const program::StateArrays arrays = program.settings.state_arrays(p.muon);
       const std::string name = program::global_name(p, chunk.first_layer);
       for (std::int64_t i = 0; i < p.local_rows * p.local_columns; ++i) {
         const auto place = program::global_place(p, i / p.local_columns, i % p.local_columns, at.tensor,
@@ -80,13 +80,16 @@ void Collection::add(const program::Program& program, int rank, const Arenas& ar
         const std::int64_t value = bucket.parameter_shard >= 0 ? bucket.parameter_shard + inside : offset;
         const std::int64_t gradient =
             bucket.gradient_shard >= 0 ? bucket.gradient_shard + inside : offset + bucket.gradient_shift;
-        const std::byte* state = moments + bucket.optimizer_offset;
+        const auto moment = [&](int array) {
+          return reduction::number_at(moments + bucket.optimizer_offset + arrays.offset(array, bucket.shard), inside,
+                                      arrays.type(array));
+        };
         put(p, name, place->first, place->second,
             quantity == Quantity::kValue ? reduction::number_at(values, value, type)
             : quantity == Quantity::kGradient
                 ? reduction::number_at(gradients, gradient, kind.buffers[static_cast<std::size_t>(p.gradient)].dtype)
-            : quantity == Quantity::kFirstMoment ? reduction::number_at(state, inside, wide)
-                                                 : reduction::number_at(state, bucket.shard + inside, wide));
+            : quantity == Quantity::kFirstMoment ? moment(program::StateArrays::kFirstMoment)
+                                                 : moment(program::StateArrays::kSecondMoment));
       }
     }
   }

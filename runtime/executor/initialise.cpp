@@ -192,8 +192,10 @@ void initialise_parameters(const program::Program& program, int rank, Backend& b
           {settings.precision, base, {{p.offset, p.offset + p.local_rows * p.local_columns, p.offset}}}};
       if (bucket.parameter_shard >= 0) stores[0].runs = shard_of(bucket, p, shard_rank, bucket.parameter_shard);
       if (program::is_half(settings.precision) && !p.frozen) {
-        stores.push_back({program::DType::kFp32, state + bucket.optimizer_offset,
-                          shard_of(bucket, p, shard_rank, 2 * bucket.shard)});
+        const std::int64_t master =
+            settings.state_arrays(bucket.muon).offset(program::StateArrays::kMaster, bucket.shard);
+        stores.push_back(
+            {program::DType::kFp32, state + bucket.optimizer_offset + master, shard_of(bucket, p, shard_rank, 0)});
       }
       set_parameter(p, stores, key, here, backend);
     }

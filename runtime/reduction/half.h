@@ -17,6 +17,20 @@ inline std::uint16_t bf16_of_float(float value) {
   return static_cast<std::uint16_t>((is_nan ? bits | 0x00400000u : rounded) >> 16);
 }
 
+/// Rounds once: the float in between is cut off, with its last bit set where anything was lost (rounding to odd), which
+/// keeps ties apart from what lies beside them.
+inline std::uint16_t bf16_of_double(double value) {
+  const float narrow = static_cast<float>(value);
+  const double back = narrow;
+  std::uint32_t bits = std::bit_cast<std::uint32_t>(narrow);
+  const bool lost = back < value || back > value;  // of a NaN nothing
+  if (lost && (bits & 0x7fffffffu) != 0x7f800000u) {
+    if ((value < 0 ? back < value : back > value)) --bits;
+    bits |= 1u;
+  }
+  return bf16_of_float(std::bit_cast<float>(bits));
+}
+
 inline float float_of_fp16(std::uint16_t bits) {
   constexpr std::uint32_t kExponentMask = 0x7c00u << 13;
   constexpr std::uint32_t kRebias = (127u - 15u) << 23;

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "program/ir/op_kinds.h"
+#include "program/ir/op_views.h"
 #include "simulator/cost/attention.h"
 #include "simulator/cost/fp8.h"
 #include "simulator/cost/gemm.h"
@@ -52,6 +53,15 @@ base::Seconds matmul_time(const program::Op& op, const hardware::Device& device)
   GemmRates rates = product_rates(op, device, device.wgrad_efficiency);
   rates.result_size = program::is_half(op.dtype) ? kAccumulatedResult : 2 * rates.result_size;
   return gemm_time({k, n, m, batch}, rates);
+}
+
+/// The products of Muon's iterations; what they do element by element runs with them.
+base::Seconds muon_time(const program::Op& op, const hardware::Device& device) {
+  const double m = static_cast<double>(op.m), n = static_cast<double>(op.n), batch = std::max(1, op.experts);
+  const GemmRates rates = gemm_rates(device, op.dtype, 1);
+  const base::Seconds one =
+      gemm_time({m, m, n, batch}, rates) + gemm_time({m, m, m, batch}, rates) + gemm_time({m, n, m, batch}, rates);
+  return one * static_cast<double>(program::iterations_of(op));
 }
 
 bool is_wgrad(OpKind kind) { return kind == OpKind::kMatmulWgrad || kind == OpKind::kExpertMatmulWgrad; }
@@ -133,6 +143,7 @@ base::Seconds device_cost(const program::Op& op, const hardware::Device& device,
   if (traits_of(op.kind).op_class == OpClass::kProduct) {
     return matmul_time(op, device) + accumulation_time(op, device, stack);
   }
+  if (traits_of(op.kind).op_class == OpClass::kMuon) return muon_time(op, device);
   const bool measured_casts = !device.fp8.products.empty();  // elsewhere a cast moves its bytes as any kernel
   if (traits_of(op.kind).op_class == OpClass::kQuantize && measured_casts) return cast_time(op, device);
   const base::Seconds traffic = traffic_time(op, device, stack);

@@ -9,9 +9,10 @@ namespace trivium::simulator {
 base::Bytes checkpoint_size(const program::Job& job) {
   const auto parameters = static_cast<double>(models::count_parameters(job.model).total);
   const auto kept = static_cast<double>(size_of(job.plan.precision));
-  const auto wide = static_cast<double>(size_of(program::DType::kFp32));
   if (job.training.lora.used()) return base::Bytes(parameters * kept);  // adapters are a thousandth of it
-  return base::Bytes(parameters * (program::is_half(job.plan.precision) ? kept + 3 * wide : 3 * kept));
+  const program::StateArrays arrays{job.plan.precision, job.plan.moment_dtype,
+                                    job.training.optimizer.kind == program::Update::kAdamW};
+  return base::Bytes(parameters * (kept + static_cast<double>(arrays.offset(arrays.kept(), 1))));
 }
 
 int nodes_of(const program::Plan& plan, const hardware::Cluster& cluster) {

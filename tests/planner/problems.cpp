@@ -82,6 +82,8 @@ SearchRequest random_problem(std::mt19937& random) {
   std::mt19937 apart = random;
   if (!request.job.model.experts && one_of(apart, {true, false, false})) {
     request.job.training.lora = {.rank = 8, .alpha = 16};
+  } else if (one_of(apart, {true, false, false, false})) {
+    request.job.training.optimizer.kind = program::Update::kMuon;
   }
   if (!request.job.model.mtp && one_of(apart, {true, false, false})) {
     request.job.training.documents = {{40, 300, 5000}, {5, 2, 1}};

@@ -6,6 +6,10 @@
 
 namespace trivium::runtime::cpu::TRIVIUM_CPU_VARIANT {
 
+/// OptimizerLoops::newton_schulz.
+void newton_schulz(float* x, float* room, std::int64_t m, std::int64_t n, std::int64_t iterations);
+void newton_schulz(double* x, double* room, std::int64_t m, std::int64_t n, std::int64_t iterations);
+
 void add_activations(KernelTable& table);
 void add_attention(KernelTable& table);
 void add_attention_backward(KernelTable& table);

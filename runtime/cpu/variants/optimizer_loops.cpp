@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "runtime/cpu/variants/eigen.h"
+#include "runtime/cpu/variants/kernels.h"
 
 namespace trivium::runtime::cpu::TRIVIUM_CPU_VARIANT {
 
@@ -98,7 +99,7 @@ static void squares_loop(const T* x, std::int64_t count, double* total_hi, doubl
 OptimizerLoops<float> float_loops();  // called by dispatch.cpp
 OptimizerLoops<double> double_loops();
 
-OptimizerLoops<float> float_loops() { return {adamw_loop<float>, squares_loop<float>}; }
-OptimizerLoops<double> double_loops() { return {adamw_loop<double>, squares_loop<double>}; }
+OptimizerLoops<float> float_loops() { return {adamw_loop<float>, squares_loop<float>, newton_schulz}; }
+OptimizerLoops<double> double_loops() { return {adamw_loop<double>, squares_loop<double>, newton_schulz}; }
 
 }  // namespace trivium::runtime::cpu::TRIVIUM_CPU_VARIANT

@@ -161,7 +161,7 @@ TEST(MegatronBridgeExport, NamesTheDispatcherThatTheStackHas) {
 }
 
 TEST(MegatronRoundTrip, GivesBackTheJob) {
-  std::vector<program::Job> jobs(9, gpt3());
+  std::vector<program::Job> jobs(10, gpt3());
   jobs[1].plan.schedule = Schedule::kInterleaved;
   jobs[1].plan.virtual_stages = 3;
   jobs[1].plan.sequence_parallel = true;
@@ -188,6 +188,8 @@ TEST(MegatronRoundTrip, GivesBackTheJob) {
   jobs[6].plan.pipeline = 4;
   jobs[7].plan.fp8 = program::Fp8::kDelayed;
   jobs[8].plan.fp8 = program::Fp8::kBlock;
+  jobs[9].plan.zero_stage = 1;
+  jobs[9].plan.moment_dtype = program::Moments::kBf16;
   for (const program::Job& job : jobs) {
     SCOPED_TRACE(program::summary(job.plan));
     const Imported read = import_megatron(request_of(exported(job, Trainer::kMegatron).text));

@@ -133,6 +133,27 @@ TEST(TrainerSpace, RefusesWhatIsFixedToAnotherValue) {
   }
 }
 
+// Megatron-Core's are those of its distributed optimizer; the others have no dtype of moments.
+TEST(TrainerSpace, HasNarrowMomentsWhereItsTrainerHas) {
+  for (const TrainerSpace& trainer : trainer_spaces()) {
+    program::Plan plan;
+    plan.moment_dtype = program::Moments::kBf16;
+    plan.zero_stage = 1;
+    const auto refused = [&] {
+      const auto rules = std::ranges::count_if(trainer.rules, [&](const TrainerRule& rule) {
+        return std::string_view(rule.field) == "moment_dtype" && !rule.holds(plan);
+      });
+      return rules > 0;
+    };
+    const bool is_megatron = std::string_view(trainer.trainer).starts_with("megatron");
+    EXPECT_EQ(refused(), !is_megatron) << trainer.trainer;
+    plan.zero_stage = 0;
+    EXPECT_TRUE(refused()) << trainer.trainer;
+    plan.moment_dtype = program::Moments::kFp32;
+    EXPECT_FALSE(refused()) << trainer.trainer;
+  }
+}
+
 // Megatron-Core updates an offloaded state on the host: 15.5 s for 35 billion parameters on two hosts of eight.
 TEST(TrainerStack, RunsAnOffloadedOptimizerOnTheHost) {
   program::Job job;

@@ -45,6 +45,14 @@ TEST(LacksMemory, UnlessTheHostsMayHoldTheState) {
   EXPECT_EQ(lacks_memory(request), std::nullopt);
 }
 
+// 12 bytes of 175 G parameters are 1.91 TiB, 8 with moments in bf16 two thirds of it.
+TEST(LacksMemory, CountsMomentsAsTheyAreKept) {
+  SearchRequest request = request_for("gpt3-175b", "dgx-a100-80gb:1");
+  request.constraints.push_back({Constraint::Kind::kForbid, "offload", ""});
+  request.job.plan.moment_dtype = program::Moments::kBf16;
+  EXPECT_THAT(lacks_memory(request).value(), HasSubstr("parameters and optimizer state take 1.27 TiB"));
+}
+
 /// GPT-3 6.7B on four cards of 16 GiB: 6.66 G parameters of 12 bytes are 80 GB, the devices hold 63.6 GB. Parameters in
 /// 16 bits and fp32 gradients, 6 bytes, do fit: 40 GB.
 SearchRequest workstation(double host_gib) {

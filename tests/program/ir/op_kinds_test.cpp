@@ -164,6 +164,35 @@ TEST(OpWork, OfTheOptimizerIs23BytesPerParameterAnd4) {
   EXPECT_EQ(bytes(OpKind::kAllReduce, DType::kFp16), 2);
 }
 
+// Two 3 x 5 matrices, five iterations: 10 (4 · 9 · 5 + 2 · 27) FLOPs.
+TEST(OpWork, OfMuonIsThatOfItsIterations) {
+  Op op;
+  op.kind = OpKind::kMuonStep;
+  op.dtype = DType::kBf16;
+  op.m = 3, op.n = 5, op.k = 5, op.experts = 2;
+  fill_work(op);
+  EXPECT_EQ(op.flops, 2340);
+  op.kind = OpKind::kMuonMomentum;
+  op.dtype = DType::kFp32;
+  op.elements = 30;
+  fill_work(op);
+  EXPECT_EQ(op.bytes, 360);
+}
+
+// Two moments are read and written: 4 · 8 B of fp64 become 4 · 2 B, and 16 of the 30 B around an fp32 copy become 8.
+TEST(OpWork, OfNarrowMomentsIsFewerBytes) {
+  Op op;
+  op.kind = OpKind::kAdamW;
+  op.moments = Moments::kBf16;
+  op.elements = 1;
+  op.dtype = DType::kFp64;
+  fill_work(op);
+  EXPECT_EQ(op.bytes, 3 * 8 + 8);
+  op.dtype = DType::kBf16;
+  fill_work(op);
+  EXPECT_NEAR(op.bytes, 19 * 22 / 30.0, 1e-12);
+}
+
 TEST(StackTraits, AreFoundByName) {
   for (const char* name : {"trivium", "megatron", "megatron-2022", "megatron-deepspeed", "megatron-deepspeed-vtrain",
                            "fsdp", "deepspeed-zero3", "deepspeed-zero3-2021", "alpa-xla"}) {

@@ -45,6 +45,29 @@ TEST(Bucket, IsPaddedSoThatEveryRankOwnsAnEqualAlignedShard) {
   EXPECT_EQ(program.roles[0].bytes[static_cast<std::size_t>(Space::kOptimizer)], 142848);
 }
 
+// Of every element 4 bytes of moments, and with 16-bit parameters 4 of its copy; fp16 gradients of a stack that keeps
+// them have another 4.
+TEST(Bucket, HasStateOfNarrowMoments) {
+  Job job = tiny_job();
+  job.training.global_batch = 9;
+  job.plan.data = 3, job.plan.zero_stage = 1;
+  const auto bytes_of = [&](DType precision, Moments moments, const char* stack) {  // of an element
+    job.plan.precision = precision, job.plan.moment_dtype = moments, job.plan.stack = stack;
+    const Program program = lowered(job);
+    std::int64_t elements = 0;
+    for (const Bucket& bucket : program.kinds[0].buckets) elements += bucket.shard;
+    const std::int64_t bytes = program.roles[0].bytes[static_cast<std::size_t>(Space::kOptimizer)];
+    EXPECT_EQ(bytes % elements, 0);
+    return bytes / elements;
+  };
+  EXPECT_EQ(bytes_of(DType::kFp32, Moments::kBf16, "trivium"), 4);
+  EXPECT_EQ(bytes_of(DType::kFp64, Moments::kBf16, "trivium"), 4);
+  EXPECT_EQ(bytes_of(DType::kFp64, Moments::kFp32, "trivium"), 16);
+  EXPECT_EQ(bytes_of(DType::kBf16, Moments::kBf16, "trivium"), 8);
+  EXPECT_EQ(bytes_of(DType::kBf16, Moments::kFp32, "trivium"), 12);
+  EXPECT_EQ(bytes_of(DType::kFp16, Moments::kBf16, "megatron"), 12);
+}
+
 TEST(Bucket, TilesTheParametersAndItsShardsTileIt) {
   RandomJobs jobs(23);
   for (int i = 0; i < 200; ++i) {

@@ -44,6 +44,51 @@ TEST(Resume, LossesAndStateAreBitwiseThoseOfTheUninterruptedRun) {
   }
 }
 
+// Moments are saved as they are kept, and go on so under another plan.
+TEST(Resume, KeepsTheBitsOfNarrowMoments) {
+  for (const program::DType precision : {program::DType::kFp64, program::DType::kBf16}) {
+    program::Job job = small_job(plan_of(1, 1, 2, 1));
+    job.plan.precision = precision;
+    job.plan.moment_dtype = program::Moments::kBf16;
+    const Toy straight = whole_run(job, 6);
+    for (const int zero_stage : {1, 0}) {
+      const Folder folder;
+      train(job, folder.path(), 6, false, 3);
+      const Opened opened = open(newest_or_throw(folder.path()), true);
+      for (const auto& [name, tensor] : opened.tensors.of(State::kSecondMoment)) {
+        for (const StoredTensor::Part& part : tensor.parts) EXPECT_EQ(part.number, Number::kBf16) << name;
+      }
+      program::Job other = job;
+      other.plan.zero_stage = zero_stage;
+      const Toy rest = train(other, folder.path(), 6, true);
+      EXPECT_EQ(rest.losses, last(straight.losses, 3));
+      EXPECT_EQ(first_difference(rest.whole, straight.whole), "");
+    }
+  }
+}
+
+// Matrices have a momentum and no second moment; the other optimizer could not go on with it.
+TEST(Resume, GoesOnWithMuon) {
+  for (const program::DType precision : {program::DType::kFp64, program::DType::kBf16}) {
+    program::Job job = small_job(plan_of(2, 2, 2, 0));
+    job.plan.precision = precision;
+    job.training.optimizer.kind = program::Update::kMuon;
+    const Toy straight = whole_run(job, 6);
+    const Folder folder;
+    train(job, folder.path(), 6, false, 3);
+    const Toy rest = train(job, folder.path(), 6, true);
+    EXPECT_EQ(rest.losses, last(straight.losses, 3));
+    EXPECT_EQ(first_difference(rest.whole, straight.whole), "");
+    const Opened opened = open(newest_or_throw(folder.path()), true);
+    EXPECT_TRUE(opened.tensors.of(State::kFirstMoment).contains("h.0.attn.c_attn.weight"));
+    EXPECT_FALSE(opened.tensors.of(State::kSecondMoment).contains("h.0.attn.c_attn.weight"));
+    EXPECT_TRUE(opened.tensors.of(State::kSecondMoment).contains("h.0.ln_1.weight"));
+    program::Job other = job;
+    other.training.optimizer.kind = program::Update::kAdamW;
+    EXPECT_NE(cannot_continue(opened.description, other, opened.description.corpus_tokens), "");
+  }
+}
+
 // Masks are a function of the step and of places in the batch: none is drawn twice or left out, under another plan
 // either.
 TEST(Resume, GoesOnWithTheMasksOfTheUninterruptedRun) {

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <cmath>
 #include <limits>
 #include <string>
 
@@ -65,6 +66,27 @@ class HalfCall {
   program::ChunkTemplate kind_;
   Call call_;
 };
+
+// A unit of bf16 above 1 is 2^-7. 2^-8 is half of it, and 2^-40 beyond what a float tells from it: rounding by way of a
+// float would take both sides of the middle for the middle itself.
+TEST(Bf16OfDouble, RoundsOnce) {
+  const auto rounded = [](double value) {
+    EXPECT_EQ(reduction::bf16_of_double(-value), reduction::bf16_of_double(value) | 0x8000u);
+    return double{reduction::float_of_bf16(reduction::bf16_of_double(value))};
+  };
+  EXPECT_EQ(rounded(1 + 0x1p-8), 1);
+  EXPECT_EQ(rounded(1 + 0x1p-8 + 0x1p-40), 1 + 0x1p-7);
+  EXPECT_EQ(rounded(1 + 0x3p-8), 1 + 0x1p-6);
+  EXPECT_EQ(rounded(1 + 0x3p-8 - 0x1p-40), 1 + 0x1p-7);
+  EXPECT_EQ(rounded(0x1p-133), 0x1p-133);  // bf16's smallest
+  EXPECT_EQ(rounded(0x1p-134), 0);
+  EXPECT_EQ(rounded(0x1.0000000001p-134), 0x1p-133);
+  EXPECT_EQ(rounded(0x1p-300), 0);
+  EXPECT_EQ(rounded(0x1.fep127), 0x1.fep127);  // its largest
+  EXPECT_EQ(rounded(0x1p200), std::numeric_limits<double>::infinity());
+  EXPECT_EQ(rounded(std::numeric_limits<double>::infinity()), std::numeric_limits<double>::infinity());
+  EXPECT_TRUE(std::isnan(rounded(std::numeric_limits<double>::quiet_NaN())));
+}
 
 class HalfKernels : public testing::TestWithParam<DType> {};
 

@@ -102,6 +102,9 @@ TEST(CudaRefusal, NamesWhatItDoesNotReduceOrFuse) {
   job = job_of(DType::kBf16);
   job.plan.fp8 = program::Fp8::kCurrent;
   EXPECT_THAT(refusal_for(job), testing::HasSubstr("no products in 8 bits yet (fp8 current)"));
+  job = job_of(DType::kBf16);
+  job.plan.moment_dtype = program::Moments::kBf16;
+  EXPECT_THAT(refusal_for(job), testing::HasSubstr("moments in fp32, not bf16 yet; use --moment-dtype fp32"));
 }
 
 /// What a job is told on a GPU with tensor cores for 16 bits, or without.
@@ -186,10 +189,17 @@ TEST(CudaOperations, CoverEveryKindThatComputes) {
         (row_operation<Bf16, HostLauncher>(op) != nullptr) + (attention_operation<Bf16, HostLauncher>(op) != nullptr) +
             (state_operation<Bf16, HostLauncher>(op) != nullptr) + (wire_operation<HostLauncher>(op) != nullptr) ==
         1;
-    static const std::set<program::OpKind> kRefused = {
-        program::OpKind::kQuantize,    program::OpKind::kLatentNorm,          program::OpKind::kLatentNormBackward,
-        program::OpKind::kLatentHeads, program::OpKind::kLatentHeadsBackward, program::OpKind::kCountRows,
-        program::OpKind::kExpertBias,  program::OpKind::kExpertBiasBackward,  program::OpKind::kScaleQueries};
+    static const std::set<program::OpKind> kRefused = {program::OpKind::kQuantize,
+                                                       program::OpKind::kLatentNorm,
+                                                       program::OpKind::kLatentNormBackward,
+                                                       program::OpKind::kLatentHeads,
+                                                       program::OpKind::kLatentHeadsBackward,
+                                                       program::OpKind::kCountRows,
+                                                       program::OpKind::kExpertBias,
+                                                       program::OpKind::kExpertBiasBackward,
+                                                       program::OpKind::kScaleQueries,
+                                                       program::OpKind::kMuonMomentum,
+                                                       program::OpKind::kMuonStep};
     const bool computes = !program::is_communication(op.kind) && !kRefused.contains(op.kind);
     EXPECT_EQ(found, computes) << name_of(op.kind);
   }

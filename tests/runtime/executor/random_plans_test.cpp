@@ -105,5 +105,25 @@ TEST(RandomPlans, OfAdaptersRunLikeTheUnsplitOne) {
   }
 }
 
+TEST(RandomPlans, OfMuonRunLikeTheUnsplitOne) {
+  constexpr int kStepped = 25;
+  program::RandomJobs jobs(22);
+  for (int ran = 0, drawn = 0; ran < kStepped; ++drawn) {
+    ASSERT_LT(drawn, 40 * kStepped);
+    program::Job job = jobs.next();
+    job.training.optimizer.kind = program::Update::kMuon;
+    job.plan.precision = program::DType::kFp64;
+    job.plan.reduce_dtype = job.plan.precision;
+    if (job.plan.ranks() > kMostRanks || program::check(job)) continue;
+    SCOPED_TRACE(fmt::format("job {}: {} {}", drawn, program::summary(job.plan), job.plan.stack));
+    const Trained split = run(job, 2), alone = run(unsplit(job), 2);
+    ASSERT_EQ(split.refused, "");
+    EXPECT_TRUE(split.replicas_agree);
+    std::string where;
+    EXPECT_LE(difference(alone, split, where), bound_of(job.plan.precision)) << where;
+    ++ran;
+  }
+}
+
 }  // namespace
 }  // namespace trivium::runtime::testing

@@ -136,6 +136,9 @@ RandomJob random_job(std::mt19937& random) {
       const bool attention = one_of(apart, {true, false});
       made.job.training.lora = {.rank = 8, .alpha = 16, .fc1 = !attention, .fc2 = !attention};
       if (program::check(made.job)) made.job.training.lora = {};
+    } else if (one_of(apart, {true, false, false})) {
+      made.job.training.optimizer.kind = program::Update::kMuon;
+      if (program::check(made.job)) made.job.training.optimizer.kind = program::Update::kAdamW;
     }
     if (one_of(apart, {true, false, false})) {
       made.job.training.documents = {{40, 300, 5000}, {5, 2, 1}};

@@ -1,0 +1,162 @@
+// Muon: the same training under every split, and what its iterations make of a matrix.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <tuple>
+
+#include "program/lower/lower.h"
+#include "tests/runtime/executor/equivalence.h"
+
+namespace trivium::runtime::testing {
+namespace {
+
+using program::Plan;
+using program::Schedule;
+
+program::Job muon_job(int tensor, int pipeline, int data) {
+  Plan plan;
+  plan.tensor = tensor;
+  plan.pipeline = pipeline;
+  plan.data = data;
+  program::Job job = toy_job(plan);
+  job.training.optimizer.kind = program::Update::kMuon;
+  return job;
+}
+
+/// Sum of squares of columns [first, first + columns) of what the first step of rate 1 took off, without decay.
+double squares_of_update(const std::vector<double>& before, const std::vector<double>& after, std::size_t all,
+                         std::size_t first, std::size_t columns) {
+  double sum = 0;
+  for (std::size_t i = 0; i < before.size(); ++i) {
+    if (i % all >= first && i % all < first + columns) sum += (before[i] - after[i]) * (before[i] - after[i]);
+  }
+  return sum;
+}
+
+// The squares of a matrix add up to those of its singular values: near 1 each, times 0.2 sqrt(max(rows, columns)), but
+// for those that were too small, some of 32. A matrix of q, k and v is three. (OptimizerLoops.* has the values one by
+// one.)
+TEST(Muon, UpdatesMatricesBySingularValuesOfOneSize) {
+  program::Job job = muon_job(1, 1, 1);
+  job.training.optimizer.warmup_steps = 0;
+  job.training.optimizer.weight_decay = 0;
+  job.training.optimizer.learning_rate = job.training.optimizer.min_learning_rate = 1;
+  const Trained start = run(job, 0), end = run(job, 1);
+  const auto check = [&](const std::string& name, std::size_t rows, std::size_t all, std::size_t columns) {
+    const double size = 0.04 * static_cast<double>(std::max(rows, columns));
+    for (std::size_t first = 0; first < all; first += columns) {
+      const double squares =
+          squares_of_update(start.parameters.at(name), end.parameters.at(name), all, first, columns) / size;
+      EXPECT_GT(squares, 0.3 * static_cast<double>(std::min(rows, columns))) << name << " " << first;
+      EXPECT_LT(squares, 1.3 * static_cast<double>(std::min(rows, columns))) << name << " " << first;
+    }
+  };
+  check("h.0.attn.c_attn.weight", 32, 96, 32);
+  check("h.3.mlp.c_fc.weight", 32, 128, 128);
+  check("h.7.mlp.c_proj.weight", 128, 32, 32);
+}
+
+// Embeddings, norms and biases are stepped by AdamW: as they are where all is, in the first step, whose gradients
+// agree.
+TEST(Muon, LeavesEmbeddingsNormsAndBiasesToAdamW) {
+  program::Job adamw = muon_job(1, 1, 1);
+  adamw.training.optimizer.kind = program::Update::kAdamW;
+  const Trained by_adamw = run(adamw, 1), by_muon = run(muon_job(1, 1, 1), 1);
+  int same = 0, others = 0;
+  for (const auto& [name, values] : by_adamw.parameters) {
+    const bool matrix = name.starts_with("h.") && name.ends_with(".weight") && name.find("ln_") == std::string::npos;
+    EXPECT_EQ(by_muon.parameters.at(name) == values, !matrix) << name;
+    EXPECT_EQ(by_muon.second_moments.contains(name), !matrix) << name;
+    ++(matrix ? others : same);
+  }
+  EXPECT_EQ(others, 8 * 4);
+  EXPECT_GT(same, 8 * 4);
+}
+
+// The iterations raise what another order of sums changed by up to 3.4 a step for small singular values.
+TEST(Muon, EqualsTheUnsplitRunUnderEverySplit) {
+  const Trained unsplit = run(muon_job(1, 1, 1));
+  for (const auto& [tensor, pipeline, data] :
+       {std::tuple{1, 1, 2}, {1, 1, 4}, {1, 4, 1}, {1, 2, 2}, {2, 1, 1}, {4, 1, 1}, {2, 2, 2}}) {
+    expect_equivalent(unsplit, muon_job(tensor, pipeline, data));
+  }
+  program::Job job = muon_job(2, 1, 2);
+  job.plan.sequence_parallel = true;
+  job.plan.bucket_bytes = 100'000;
+  job.plan.overlap.gradient_reduction = true;
+  expect_equivalent(unsplit, job);
+  job = muon_job(1, 2, 1);
+  job.plan.virtual_stages = 2;
+  job.plan.schedule = Schedule::kInterleaved;
+  job.plan.recompute = program::Recompute::kFull;
+  expect_equivalent(unsplit, job);
+  job = muon_job(1, 1, 1);
+  job.plan.context = 2;
+  job.plan.attention = program::Attention::kFlash;
+  expect_equivalent(unsplit, job);
+}
+
+// Gated MLPs and shared key heads: a matrix each for q, k, v, gate and value, on tensor ranks that share keys, too.
+TEST(Muon, OfGatedMlpsAndSharedKeysEqualsTheUnsplitRun) {
+  const auto with = [](program::Job job) {
+    job.model.activation = models::Activation::kSwiglu;
+    job.model.kv_heads = 2;
+    job.model.linear_bias = job.model.qkv_bias = false;
+    return job;
+  };
+  const Trained unsplit = run(with(muon_job(1, 1, 1)));
+  ASSERT_EQ(unsplit.refused, "");
+  expect_equivalent(unsplit, with(muon_job(2, 1, 1)));
+  expect_equivalent(unsplit, with(muon_job(4, 1, 2)));
+}
+
+TEST(Muon, OfExpertsEqualsTheUnsplitRun) {
+  const auto with = [](program::Job job, int expert) {
+    job.model.linear_bias = false;
+    job.model.experts = models::Experts{.count = 4, .top_k = 2, .every = 2};
+    job.plan.expert = expert;
+    return job;
+  };
+  const Trained together = run(with(muon_job(1, 1, 2), 1));
+  ASSERT_EQ(together.refused, "");
+  expect_equivalent(together, with(muon_job(1, 1, 2), 2), Asked::kClose, "experts on every rank");
+  expect_equivalent(together, with(muon_job(2, 1, 2), 2), Asked::kClose, "experts on every rank");
+}
+
+TEST(Muon, InSixteenBitsKeepsTheBitsOfTheSameReplicas) {
+  for (const program::DType precision : {program::DType::kBf16, program::DType::kFp16}) {
+    program::Job job = muon_job(1, 1, 2);
+    job.plan.precision = precision;
+    job.training.loss_scaling.initial = 1024;
+    const Trained replicas = run(job);
+    ASSERT_EQ(replicas.refused, "");
+    job.plan.pipeline = 2;
+    expect_equivalent(replicas, job, Asked::kBits, "one stage");
+  }
+}
+
+TEST(Muon, NamesWhatItCannotHave) {
+  const auto rule = [](const program::Job& job) {
+    const auto no = program::check(job);
+    return no ? no->rule : "";
+  };
+  program::Job job = muon_job(1, 1, 2);
+  EXPECT_EQ(rule(job), "");
+  for (const int zero : {1, 2, 3}) {
+    job.plan.zero_stage = zero;
+    EXPECT_EQ(rule(job), "muon-supported");
+  }
+  job = muon_job(1, 1, 2);
+  job.plan.moment_dtype = program::Moments::kBf16;
+  EXPECT_EQ(rule(job), "muon-supported");
+  job = muon_job(1, 1, 2);
+  job.plan.offload.optimizer = program::Storage::kHost;
+  EXPECT_EQ(rule(job), "muon-supported");
+  job = muon_job(1, 1, 2);
+  job.training.optimizer.kind = program::Update::kAdamW;
+  job.training.optimizer.muon_iterations = 6;
+  EXPECT_EQ(rule(job), "muon-needs-optimizer");
+}
+
+}  // namespace
+}  // namespace trivium::runtime::testing

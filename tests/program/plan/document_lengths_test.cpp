@@ -1,6 +1,9 @@
 #include "program/plan/document_lengths.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cstdio>
 
 #include "base/error.h"
 #include "base/files.h"
@@ -11,7 +14,12 @@ namespace {
 
 class DocumentLengths : public ::testing::Test {
  protected:
-  const std::string path_ = ::testing::TempDir() + "document_lengths.txt";
+  ~DocumentLengths() override { std::remove(path_.c_str()); }
+
+  // Tests run side by side.
+  const std::string path_ = ::testing::TempDir() + "document_lengths_" +
+                            ::testing::UnitTest::GetInstance()->current_test_info()->name() + "_" +
+                            std::to_string(getpid()) + ".txt";
 
   Documents of(const std::string& text) const {
     base::write_file_atomically(path_, text);

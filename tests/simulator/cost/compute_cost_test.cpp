@@ -110,6 +110,7 @@ TEST(ComputeCost, IsFiniteAndPositiveForEveryComputeKind) {
       Op op = op_of(static_cast<OpKind>(kind), 128, 64, 64, program::DType::kFp32);
       op.heads = op.kv_heads = 4, op.head_dim = 16, op.sequence = 64, op.elements = 4096;
       if (op.kind == OpKind::kActivation || op.kind == OpKind::kActivationBackward) op.k = 0;
+      if (op.kind == OpKind::kMuonStep) op.k = 5;  // iterations
       program::fill_work(op);
       const double time = compute_cost(op, device, stack("trivium")).value();
       EXPECT_TRUE(time > 0 && time < 1e-2) << program::name_of(op.kind) << " on " << device.name << ": " << time;

@@ -99,12 +99,14 @@ TEST_F(Answers, ExplainCutsNothingOnASmallScreen) {
   window_.show_view(MainWindow::kExplain);
   ExplainView& explain = window_.explain();
   ASSERT_TRUE(QTest::qWaitFor([&] { return explain.is_current(); }, kPatienceMs));
-  QTest::qWait(1);
+  // Until the layout has followed what was said.
   for (const BandChart* band : {&explain.band(), &explain.measured()}) {
-    EXPECT_GE(band->height(), band->sizeHint().height()) << plain(band->accessibleName());
+    const auto is_whole = [&] { return band->height() >= band->sizeHint().height(); };
+    EXPECT_TRUE(QTest::qWaitFor(is_whole)) << plain(band->accessibleName()) << ": " << band->height();
   }
   for (const QLabel* words : {&explain.measured_words(), &explain.sure()}) {
-    EXPECT_GE(words->height(), words->heightForWidth(words->width())) << plain(words->text());
+    const auto is_whole = [&] { return words->height() >= words->heightForWidth(words->width()); };
+    EXPECT_TRUE(QTest::qWaitFor(is_whole)) << plain(words->text()) << ": " << words->height();
   }
 }
 

@@ -102,7 +102,7 @@ constexpr std::array<TrainerRule, 13> kMegatron{
       false},
      {"offload.optimizer", "the host's cores run the optimizer where it is distributed (ZeRO 1)",
       [](const Plan& plan) { return plan.offload.optimizer == Storage::kNone || plan.zero_stage == 1; }, false},
-     {"moment_dtype", "moments in bf16 with the distributed optimizer (ZeRO 1) and its state on the device",
+     {"zero_stage", "moments in bf16 with the distributed optimizer (ZeRO 1) and its state on the device",
       [](const Plan& plan) {
         return plan.moment_dtype == Moments::kFp32 ||
                (plan.zero_stage == 1 && plan.offload.optimizer == Storage::kNone);

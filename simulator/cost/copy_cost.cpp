@@ -6,7 +6,7 @@ namespace trivium::simulator {
 namespace {
 
 // An fp32 gradient; an fp32 copy of the parameter, where it is narrower, and two moments.
-constexpr double kGradient = 4, kMoments = 8;
+constexpr double kGradient = 4, kMoments = 8, kNarrowMoments = 4;
 
 }  // namespace
 
@@ -17,7 +17,8 @@ double copied_share(const program::Op& op, const program::Settings& settings, co
   const bool fetches = op.kind == program::OpKind::kFetch, of_parameters = op.bucket >= 0;
   if (of_parameters || (!fetches && settings.is_offloaded(program::Space::kOffloadedParameter))) return 0;
   const auto parameter = static_cast<double>(program::size_of(settings.precision));
-  const double state = (program::is_half(settings.precision) ? kGradient : 0) + kMoments;
+  const double state = (program::is_half(settings.precision) ? kGradient : 0) +
+                       (settings.moments == program::Moments::kFp32 ? kMoments : kNarrowMoments);
   return (fetches ? kGradient : parameter) / state;
 }
 

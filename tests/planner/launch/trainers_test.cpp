@@ -119,6 +119,20 @@ TEST(TrainerSpace, HoldsPlansOnCoresToo) {
   }
 }
 
+// ZeRO is chosen after the moments are given: the rule on both must not be asked before.
+TEST(TrainerSpace, FindsPlansWithNarrowMoments) {
+  for (const char* name : {"megatron", "megatron-bridge"}) {
+    const TrainerSpace& trainer = *find_trainer_space(name);
+    SearchRequest request = request_for(trainer, "llama3-8b");
+    request.job.plan.moment_dtype = program::Moments::kBf16;
+    request.fixed.insert("moment_dtype");
+    const Space space(request);
+    ASSERT_FALSE(space.splits().empty()) << name;
+    std::mt19937 random(7);
+    for (int i = 0; i < 50; ++i) EXPECT_EQ(any_plan(space, request, random).zero_stage, 1) << name;
+  }
+}
+
 TEST(TrainerSpace, RefusesWhatIsFixedToAnotherValue) {
   const TrainerSpace& trainer = *find_trainer_space("fsdp2");
   SearchRequest request = request_for(*find_trainer_space("megatron"), "llama3-8b");
@@ -140,10 +154,10 @@ TEST(TrainerSpace, HasNarrowMomentsWhereItsTrainerHas) {
     plan.moment_dtype = program::Moments::kBf16;
     plan.zero_stage = 1;
     const auto refused = [&] {
-      const auto rules = std::ranges::count_if(trainer.rules, [&](const TrainerRule& rule) {
-        return std::string_view(rule.field) == "moment_dtype" && !rule.holds(plan);
-      });
-      return rules > 0;
+      program::Plan wide = plan;
+      wide.moment_dtype = program::Moments::kFp32;
+      return std::ranges::any_of(trainer.rules,
+                                 [&](const TrainerRule& rule) { return !rule.holds(plan) && rule.holds(wide); });
     };
     const bool is_megatron = std::string_view(trainer.trainer).starts_with("megatron");
     EXPECT_EQ(refused(), !is_megatron) << trainer.trainer;

@@ -38,8 +38,8 @@ class Holder {
         if (closes) return fmt::format("{}: {}", request_.trainer->trainer, rule.says);
       }
     }
-    const bool is_trainers = request_.trainer != nullptr &&
-                             (field == "overlap.gradient_reduction" || field == "overlap.parameter_gather");
+    const bool is_trainers =
+        request_.trainer != nullptr && (field == "overlap.gradient_reduction" || field == "overlap.parameter_gather");
     if (!lanes_ && !is_trainers && (field.starts_with("overlap.") || field.starts_with("offload."))) {
       return "communication and copies take turns with the kernels there";
     }

@@ -90,9 +90,9 @@ double bytes_read(OpKind kind, int members, std::int64_t count) {
   return static_cast<double>(sizeof(float)) * static_cast<double>(count) * (kind == OpKind::kAllReduce ? members : 1);
 }
 
-/// Of every step of a training split over tensor ranks: mean wait at a collective, over log2(ranks). Ranks on cores part
-/// in proportion to what they compute between collectives, so a small training is taken: where ops are long, its wait is
-/// too short by a share of an op that does not matter, while that of long ops is a third of a short one.
+/// Of every step of a training split over tensor ranks: mean wait at a collective, over log2(ranks). Ranks on cores
+/// part in proportion to what they compute between collectives, so a small training is taken: where ops are long, its
+/// wait is too short by a share of an op that does not matter, while that of long ops is a third of a short one.
 std::vector<double> skews(int ranks, bool quick) {
   const int split = static_cast<int>(std::bit_floor(static_cast<unsigned>(std::min(ranks, 8))));  // divides the heads
   const program::VerifiedProgram verified = tensor_program(split);

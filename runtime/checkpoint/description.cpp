@@ -103,8 +103,12 @@ std::string cannot_continue(const Description& saved, const program::Job& wanted
     return differs("global-batch", before.global_batch, wanted.training.global_batch);
   }
   if (before.optimizer.kind != wanted.training.optimizer.kind) {
-    return fmt::format("its moments are those of --optimizer {}, now {}", name_of(before.optimizer.kind),
-                       name_of(wanted.training.optimizer.kind));
+    return fmt::format("its moments are those of --optimizer {}, now {}; give --optimizer {}",
+                       name_of(before.optimizer.kind), name_of(wanted.training.optimizer.kind),
+                       name_of(before.optimizer.kind));
+  }
+  if (before.documents != wanted.training.documents) {
+    return "its samples were packed of other documents; give --document-lengths and --document-weights as before";
   }
   if (before.seed != wanted.training.seed) return differs("seed", before.seed, wanted.training.seed);
   if (saved.corpus_tokens != corpus_tokens) {

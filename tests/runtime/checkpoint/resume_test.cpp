@@ -86,6 +86,10 @@ TEST(Resume, GoesOnWithMuon) {
     program::Job other = job;
     other.training.optimizer.kind = program::Update::kAdamW;
     EXPECT_NE(cannot_continue(opened.description, other, opened.description.corpus_tokens), "");
+    other = job;
+    other.training.documents = {{4}, {1}};
+    const std::string no = cannot_continue(opened.description, other, opened.description.corpus_tokens);
+    EXPECT_NE(no.find("--document-lengths"), std::string::npos) << no;
   }
 }
 

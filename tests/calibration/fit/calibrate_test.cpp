@@ -58,7 +58,7 @@ TEST(Calibrate, AnInterruptionIsNoLateness) {
 
 // Replicas meet once a step, after an iteration's computation has parted them: no layer's collective waits as long.
 TEST(Calibrate, LatenessIsOfRanksThatMeetInsideLayers) {
-  program::RunRecord record = synthetic_run(small_job(1, 2, 1, 2), rated_node(1));
+  program::RunRecord record = synthetic_run(small_job(1, 1, 2, 2), rated_node(1));
   const program::Program program = program_of(record);
   int delayed = 0;
   for (program::Event& event : record.timeline.events) {

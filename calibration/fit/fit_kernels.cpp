@@ -155,6 +155,7 @@ class KernelFitter {
       case OpKind::kExpertMatmul:
       case OpKind::kExpertMatmulDgrad:
       case OpKind::kExpertMatmulWgrad:
+      case OpKind::kMuonStep:  // its products have the names of others
         return KernelClass::kProduct;
       case OpKind::kAttention:
       case OpKind::kAttentionBackward:
@@ -162,6 +163,7 @@ class KernelFitter {
       case OpKind::kAttentionBlockBackward:
         return KernelClass::kAttention;
       case OpKind::kAdamW:
+      case OpKind::kMuonMomentum:
       case OpKind::kGradientNorm:
         return KernelClass::kOptimizer;
       default:

@@ -106,7 +106,7 @@ planner::SearchRequest search_request(const SpaceOptions& options, JobRequest& r
   search.fixed = request.fixed;
   search.ranks = request.ranks;
   if (trainer != nullptr) search = planner::for_trainer(std::move(search), *trainer);
-  return planner::with_fit_probability(planner::with_lists_settled(std::move(search)), options.fit_probability);
+  return planner::with_fit_probability(planner::with_fields_settled(std::move(search)), options.fit_probability);
 }
 
 }  // namespace trivium::cli

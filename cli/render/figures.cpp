@@ -149,23 +149,30 @@ std::string documents_heading(const program::Documents& documents) {
                      tokens / weights);
 }
 
+// " with adapters of rank 16 (qkv, fc1)"
+std::string adapters_heading(const program::Lora& lora) {
+  if (!lora.used()) return "";
+  std::string targets;
+  for (const auto& [name, has] : std::initializer_list<std::pair<const char*, bool>>{
+           {"qkv", lora.qkv}, {"projection", lora.projection}, {"fc1", lora.fc1}, {"fc2", lora.fc2}}) {
+    if (has) targets += (targets.empty() ? "" : ", ") + std::string(name);
+  }
+  return fmt::format(" with adapters of rank {} ({})", lora.rank, targets);
+}
+
+// " and 2 modules of multi-token prediction"
+std::string modules_heading(const models::Model& model) {
+  if (!model.mtp) return "";
+  return model.mtp->depth == 1 ? " and a module of multi-token prediction"
+                               : fmt::format(" and {} modules of multi-token prediction", model.mtp->depth);
+}
+
 }  // namespace
 
 std::string model_heading(const program::Job& job) {
-  const models::Model& model = job.model;
-  const program::Lora& lora = job.training.lora;
-  if (lora.used()) {
-    std::string targets;
-    for (const auto& [name, has] : std::initializer_list<std::pair<const char*, bool>>{
-             {"qkv", lora.qkv}, {"projection", lora.projection}, {"fc1", lora.fc1}, {"fc2", lora.fc2}}) {
-      if (has) targets += (targets.empty() ? "" : ", ") + std::string(name);
-    }
-    return fmt::format("{} with adapters of rank {} ({}){}", heading(model.name), lora.rank, targets,
-                       documents_heading(job.training.documents));
-  }
-  if (!model.mtp) return heading(model.name) + documents_heading(job.training.documents);
-  const std::string modules = model.mtp->depth == 1 ? "a module" : fmt::format("{} modules", model.mtp->depth);
-  return fmt::format("{} and {} of multi-token prediction", heading(model.name), modules);
+  const char* muon = job.training.optimizer.kind == program::Update::kMuon ? ", layers stepped by Muon" : "";
+  return heading(job.model.name) + adapters_heading(job.training.lora) + modules_heading(job.model) + muon +
+         documents_heading(job.training.documents);
 }
 
 std::string simulation_report(const JobRequest& request, const Simulation& simulation,

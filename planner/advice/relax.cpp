@@ -39,21 +39,21 @@ const std::vector<FieldAndValue>& smallest_fields() {
 // The request with those fields closed that the user left open: a thousandth of its plans, among them the smallest.
 SearchRequest with_small_plans(SearchRequest request) {
   program::Plan& plan = request.job.plan;
-  const auto is_open = [&](const std::string& field) {
-    return !request.fixed.contains(field) && std::ranges::none_of(request.constraints, [&](const Constraint& c) {
-      return c.field == field || field.starts_with(c.field + ".");
-    });
+  const auto may_be = [&](const std::string& field) {
+    return is_open(request, field) && std::ranges::none_of(request.constraints, [&](const Constraint& c) {
+             return c.field == field || field.starts_with(c.field + ".");
+           });
   };
   for (const auto& [field, value] : smallest_fields()) {
-    if (!is_open(field)) continue;
+    if (!may_be(field)) continue;
     program::set_field(plan, request.job.training, field, value);
     request.fixed.insert(field);
   }
-  if (is_open("stage_recompute")) {
+  if (may_be("stage_recompute")) {
     plan.stage_recompute.clear();
     request.fixed.insert("stage_recompute");
   }
-  if (is_open("attention") && simulator::has_fused_attention(plan, request.cluster)) {
+  if (may_be("attention") && simulator::has_fused_attention(plan, request.cluster)) {
     plan.attention = program::Attention::kFlash;
     request.fixed.insert("attention");
   }

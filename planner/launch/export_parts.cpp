@@ -88,14 +88,6 @@ void lose_moments(const program::Plan& plan, std::string_view why, std::vector<L
   losses.push_back({"moment_dtype", fmt::format("{}; {}", name_of(plan.moment_dtype), why), "fp32"});
 }
 
-// optimizer_config.py: dtypes of moments are those of the precision-aware optimizer, which is distributed; what runs on
-// the host is PyTorch's own AdamW.
-std::string_view keeps_wide_moments(const program::Plan& plan) {
-  if (plan.zero_stage != 1) return "the precision-aware optimizer needs zero_stage 1; moments stay in fp32";
-  if (plan.offload.optimizer != program::Storage::kNone) return "moments on the host stay in fp32";
-  return is_half(plan.precision) ? "" : "with 16-bit parameters alone; moments stay in fp32";
-}
-
 std::string_view fp8_recipe(program::Fp8 recipe) {
   static constexpr std::array<std::string_view, 6> kNames{"", "delayed", "tensorwise", "blockwise", "mxfp8", ""};
   return base::name_at(kNames, recipe);

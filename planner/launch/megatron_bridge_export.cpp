@@ -180,11 +180,11 @@ class MegatronBridgeExport {
   }
 
   bool has_narrow_moments() const {
-    return plan_.moment_dtype == program::Moments::kBf16 && keeps_wide_moments(plan_).empty();
+    return plan_.moment_dtype == program::Moments::kBf16 && widens_moments_in_megatron(plan_).empty();
   }
 
   void moments() {
-    if (!has_narrow_moments()) return lose_moments(plan_, keeps_wide_moments(plan_), launch_.losses);
+    if (!has_narrow_moments()) return lose_moments(plan_, widens_moments_in_megatron(plan_), launch_.losses);
     set_flag("cfg.optimizer", "use_precision_aware_optimizer", true);
     set("cfg.optimizer", "exp_avg_dtype", "torch.bfloat16");
     set("cfg.optimizer", "exp_avg_sq_dtype", "torch.bfloat16");

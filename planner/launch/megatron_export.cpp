@@ -143,7 +143,8 @@ class MegatronExport {
 
   void moments() {
     if (plan_.moment_dtype == program::Moments::kFp32) return;
-    if (const auto why = keeps_wide_moments(plan_); !why.empty()) return lose_moments(plan_, why, launch_.losses);
+    if (const auto why = widens_moments_in_megatron(plan_); !why.empty())
+      return lose_moments(plan_, why, launch_.losses);
     add("use-precision-aware-optimizer");
     add("exp-avg-dtype", std::string(name_of(plan_.moment_dtype)));
     add("exp-avg-sq-dtype", std::string(name_of(plan_.moment_dtype)));

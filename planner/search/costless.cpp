@@ -19,7 +19,7 @@ bool may_offload(const SearchRequest& request) {
            (constraint.field == "offload" || (constraint.field == "offload.optimizer" && constraint.value == "host"));
   };
   if (request.job.plan.offload.optimizer != program::Storage::kNone) return true;
-  return !request.fixed.contains("offload.optimizer") && std::ranges::none_of(request.constraints, closed);
+  return is_open(request, "offload.optimizer") && std::ranges::none_of(request.constraints, closed);
 }
 
 }  // namespace

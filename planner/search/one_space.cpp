@@ -466,7 +466,7 @@ SearchResult search_as_given(const SearchRequest& request, int threads, std::sto
 }
 
 std::optional<Plan> plan_that_fits(const SearchRequest& request, int threads, std::stop_token stop) {
-  const SearchRequest settled = with_lists_settled(request);
+  const SearchRequest settled = with_fields_settled(request);
   const Progress silent;
   return Searcher(settled, threads, std::move(stop), silent).first_that_fits();
 }

@@ -15,7 +15,7 @@ namespace trivium::planner {
 /// request gives the same answers and counts in the same order, whatever the threads.
 /// On a cluster of one kind nodes may stay idle where that is faster (planner/search/fewer_nodes.h); on one of
 /// different nodes all of whose devices may be used, four spaces are searched (planner/search/mixed.h). Errors: those
-/// of with_lists_settled().
+/// of with_fields_settled().
 SearchResult search(const SearchRequest& request, int threads, std::stop_token stop, const Progress& progress);
 
 }  // namespace trivium::planner

@@ -14,7 +14,7 @@ using program::Storage;
 constexpr double kCopyBytes = 4, kParameterBytes = 2;
 
 bool is_closed(const SearchRequest& request) {
-  if (request.ignore_memory || request.trainer != nullptr || request.fixed.contains("offload.optimizer")) return true;
+  if (request.ignore_memory || request.trainer != nullptr || !is_open(request, "offload.optimizer")) return true;
   program::Plan plan = request.job.plan;
   plan.offload.optimizer = Storage::kDisk;
   return std::ranges::any_of(request.constraints, [&](const Constraint& constraint) {

@@ -27,6 +27,7 @@ class Holder {
   // Empty: it is searched.
   std::string why(const std::string& field) const {
     if (request_.fixed.contains(field)) return kFixed;
+    if (const auto why = held_by_training(request_.job.training, field); !why.empty()) return std::string(why);
     if (const char* never = searched(field).never) return never;
     for (const Constraint& constraint : request_.constraints) {
       const bool concerns = constraint.field == field || field.starts_with(constraint.field + ".");
@@ -83,7 +84,7 @@ class Holder {
 
   // As Space::is_dominated_by_whole_experts.
   bool prefers_whole_experts() const {
-    return request_.job.model.experts->dropless && !request_.fixed.contains("expert");
+    return request_.job.model.experts->dropless && is_open(request_, "expert") && is_open(request_, "expert_tensor");
   }
 
  private:

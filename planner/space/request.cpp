@@ -3,11 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <functional>
 #include <string>
 #include <vector>
 
 #include "base/error.h"
+#include "planner/space/levels.h"
 #include "program/plan/job_json.h"
 #include "simulator/certainty/certainty.h"
 
@@ -17,8 +19,14 @@ using program::Plan;
 
 SearchRequest for_trainer(SearchRequest request, const TrainerSpace& trainer) {
   const Plan& plan = request.job.plan;
+  if (request.job.training.optimizer.kind == program::Update::kMuon) {
+    throw base::Failure(
+        base::ErrorKind::kUsage,
+        fmt::format("--for {}: optimizer muon: files for other trainers do not name it yet", trainer.trainer));
+  }
   for (const TrainerRule& rule : trainer.rules) {
-    if (!rule.alone || !request.fixed.contains(rule.field) || rule.holds(plan)) continue;
+    const bool settled = request.fixed.contains(rule.field) || searched(rule.field).never != nullptr;
+    if (!rule.alone || !settled || rule.holds(plan)) continue;
     throw base::Failure(base::ErrorKind::kUsage, fmt::format("--for {}: {} {}: {}", trainer.trainer, rule.field,
                                                              program::text_of(plan, rule.field), rule.says));
   }
@@ -27,9 +35,24 @@ SearchRequest for_trainer(SearchRequest request, const TrainerSpace& trainer) {
   return request;
 }
 
-SearchRequest with_lists_settled(SearchRequest request) {
+std::string_view held_by_training(const program::Training& training, std::string_view field) {
+  if (training.optimizer.kind != program::Update::kMuon) return "";
+  constexpr std::array<std::string_view, 6> kHeld{"zero_stage",         "offload.optimizer", "offload.gradients",
+                                                  "offload.parameters", "compression",       "expert_tensor"};
+  return std::ranges::find(kHeld, field) == kHeld.end() ? "" : "Muon steps whole matrices, where their momentum is";
+}
+
+bool is_open(const SearchRequest& request, const std::string& field) {
+  return !request.fixed.contains(field) && held_by_training(request.job.training, field).empty();
+}
+
+SearchRequest with_fields_settled(SearchRequest request) {
   constexpr const char* kList = "replica_micro_batch";
   Plan& given = request.job.plan;
+  for (const std::string& field : program::plan_fields()) {
+    if (request.fixed.contains(field) || is_open(request, field)) continue;
+    program::set_field(given, request.job.training, field, text_of(Plan{}, field));
+  }
   const auto open = [&](const char* list) { return !request.fixed.contains(list); };
   if (open("stage_layers")) given.stage_layers.clear();
   if (open("stage_nodes")) given.stage_nodes.clear();

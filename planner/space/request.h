@@ -68,12 +68,19 @@ struct SearchRequest {
 /// Failure(kUsage) where a fixed field has a value that the trainer does not run.
 SearchRequest for_trainer(SearchRequest request, const TrainerSpace& trainer);
 
-/// The request with lists as searches take them. Those of its plan that are not fixed by name are open, whatever the
-/// plan holds there. Micro-batches by replica: with `replica_micro_batch` fixed, `data` is, too;
-/// equal sizes are a fixed `micro_batch`. Fixed and empty, it leaves different sizes out. Errors: Failure(kUsage) where
-/// `data` is fixed to another number, and where different sizes cannot be searched for: on like nodes, or on part of
-/// them.
-SearchRequest with_lists_settled(SearchRequest request);
+/// Why the training leaves a field of the plan the value that it has in Plan{}; empty: it does not. Muon's momenta are
+/// whole and stay where its products are (program::check_muon).
+std::string_view held_by_training(const program::Training& training, std::string_view field);
+
+/// Whether neither the user nor the training holds the field.
+bool is_open(const SearchRequest& request, const std::string& field);
+
+/// The request with lists as searches take them, and what its training holds at its value. Those of its plan that are
+/// not fixed by name are open, whatever the plan holds there. Micro-batches by replica: with `replica_micro_batch`
+/// fixed, `data` is, too; equal sizes are a fixed `micro_batch`. Fixed and empty, it leaves different sizes out.
+/// Errors: Failure(kUsage) where `data` is fixed to another number, and where different sizes cannot be searched for:
+/// on like nodes, or on part of them.
+SearchRequest with_fields_settled(SearchRequest request);
 
 /// Devices may be filled so far that a plan fits with the probability asked for (0 < probability < 1), by what memory
 /// of measured runs of the job's kind there came out at. 0: whole.

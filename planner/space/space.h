@@ -113,7 +113,7 @@ class Space {
  private:
   std::vector<std::pair<program::Schedule, int>> schedules_of(const program::Plan& split) const;
   std::vector<std::pair<program::Schedule, int>> schedules_of_pairs(const program::Plan& split) const;
-  bool fixed(const char* field) const { return request_.fixed.contains(field); }
+  bool fixed(const char* field) const { return !is_open(request_, field); }
   bool allows(Level level, const program::Plan& plan) const { return of(level).allow(plan); }
   const Bounds& of(Level level) const { return bounds_[static_cast<std::size_t>(level)]; }
   void add_rules(const TrainerSpace& trainer);

@@ -79,7 +79,7 @@ constexpr TrainerRule kStateStays{"offload.optimizer",
 
 // Megatron-Core (arguments.py at the version in planner/launch/launch.cpp): the optimizer runs on the host only when it
 // is distributed; Megatron-FSDP is taken without a pipeline, as its published recipes are.
-constexpr std::array<TrainerRule, 13> kMegatron{
+constexpr std::array<TrainerRule, 14> kMegatron{
     {kOneReplicaSize,
      kNoNodesByStage,
      kUsualSchedule,
@@ -102,11 +102,10 @@ constexpr std::array<TrainerRule, 13> kMegatron{
       false},
      {"offload.optimizer", "the host's cores run the optimizer where it is distributed (ZeRO 1)",
       [](const Plan& plan) { return plan.offload.optimizer == Storage::kNone || plan.zero_stage == 1; }, false},
+     {"moment_dtype", "moments in bf16 beside 16-bit parameters alone",
+      [](const Plan& plan) { return plan.moment_dtype == Moments::kFp32 || is_half(plan.precision); }, true},
      {"zero_stage", "moments in bf16 with the distributed optimizer (ZeRO 1) and its state on the device",
-      [](const Plan& plan) {
-        return plan.moment_dtype == Moments::kFp32 ||
-               (plan.zero_stage == 1 && plan.offload.optimizer == Storage::kNone);
-      },
+      [](const Plan& plan) { return plan.moment_dtype == Moments::kFp32 || widens_moments_in_megatron(plan).empty(); },
       false}}};
 
 // PyTorch FSDP2 overlaps gathers and reductions with the passes, DDP reductions.
@@ -230,6 +229,12 @@ const TrainerSpace* find_trainer_space(std::string_view trainer) {
 const TrainerRule* broken_rule(const TrainerSpace& space, const Plan& plan) {
   const auto broken = std::ranges::find_if(space.rules, [&](const TrainerRule& rule) { return !rule.holds(plan); });
   return broken == space.rules.end() ? nullptr : &*broken;
+}
+
+std::string_view widens_moments_in_megatron(const Plan& plan) {
+  if (plan.zero_stage != 1) return "the precision-aware optimizer needs zero_stage 1; moments stay in fp32";
+  if (plan.offload.optimizer != Storage::kNone) return "moments on the host stay in fp32";
+  return is_half(plan.precision) ? "" : "with 16-bit parameters alone; moments stay in fp32";
 }
 
 bool has_order(const Plan& plan, std::string_view order) {

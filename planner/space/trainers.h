@@ -18,7 +18,7 @@ struct TrainerRule {
   const char* field;  ///< of program::plan_fields, that goes lost or comes out otherwise where the rule does not hold
   const char* says;   ///< what the trainer does: "ZeRO 2 and 3 without a pipeline"
   bool (*holds)(const program::Plan& plan);
-  bool alone = false;  ///< `holds` reads `field` and nothing else
+  bool alone = false;  ///< `holds` reads `field` and, beside it, nothing that a search opens
 };
 
 /// The plans a trainer can run.
@@ -34,6 +34,11 @@ const TrainerSpace* find_trainer_space(std::string_view trainer);
 
 /// The first rule that the plan breaks; null where the trainer can run it.
 const TrainerRule* broken_rule(const TrainerSpace& space, const program::Plan& plan);
+
+/// Why Megatron's optimizer would keep the plan's moments in fp32 if it were asked for bf16; empty: it would not.
+/// Source: optimizer_config.py at the version in planner/launch/launch.cpp (dtypes of moments are those of the
+/// precision-aware optimizer, which is distributed; what runs on the host is PyTorch's own AdamW).
+std::string_view widens_moments_in_megatron(const program::Plan& plan);
 
 /// Orders of ranks that trainers have, innermost dimension first.
 inline constexpr std::string_view kDataInsidePipeline = "tensor-context-data-pipeline";

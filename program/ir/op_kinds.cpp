@@ -305,16 +305,14 @@ void muon_momentum(Op& op) {
   op.bytes = kMoves * static_cast<double>(op.elements * size_of(op.dtype));
 }
 
-/// Every iteration of an m x n matrix, m <= n: A = X X^T, A A, and their sum times X. Then the update: r momentum, r
-/// and w values in fp32 at least, w a 16-bit copy.
+/// Every iteration of an m x n matrix, m <= n: A = X X^T, A A, and their sum times X. Then the update.
 void muon_step(Op& op) {
   const double m = static_cast<double>(op.m), n = static_cast<double>(op.n),
                size = static_cast<double>(size_of(op.dtype));
   const double times = static_cast<double>(op.k) * std::max(1, op.experts);
   op.flops = times * (4 * m * m * n + 2 * m * m * m);
   const double moved = (m * n + m * m) + 3 * m * m + 3 * m * m + (m * m + 2 * m * n);
-  const double update = is_half(op.dtype) ? 3 * 4 + 2 : 3 * size;
-  op.bytes = times * size * moved + update * static_cast<double>(op.elements);
+  op.bytes = times * size * moved + bytes_of_update(op);
 }
 
 // --- The table ---

@@ -36,6 +36,11 @@ constexpr std::int64_t first_number(const Op& op) { return op.n; }
 /// kMuonStep: how often it iterates, and which of the parameter's sections the matrix is.
 constexpr std::int64_t iterations_of(const Op& op) { return op.k; }
 constexpr int section_of(const Op& op) { return op.parts; }
+/// What its update moves beside the iterations: r momentum, r and w values in fp32 at least, w a 16-bit copy.
+constexpr double bytes_of_update(const Op& op) {
+  const double size = static_cast<double>(size_of(op.dtype));
+  return (is_half(op.dtype) ? 3 * 4 + size : 3 * size) * static_cast<double>(op.elements);
+}
 
 /// kRoute, kDispatch, kCombine and theirs: experts that a token goes to.
 constexpr std::int64_t experts_of_a_token(const Op& op) { return op.k; }

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
-#include <map>
 #include <string>
 
 #include "base/error.h"
@@ -15,11 +14,9 @@
 namespace trivium::program {
 namespace {
 
-using Counted = std::map<std::int64_t, std::int64_t>;
-
-Counted counted_lengths(const std::string& text, const std::string& file) {
+std::map<std::int64_t, std::int64_t> counted_lengths(const std::string& text, const std::string& file) {
   constexpr const char* kBetween = " \t\r\n,[]";
-  Counted counted;
+  std::map<std::int64_t, std::int64_t> counted;
   for (std::size_t at = text.find_first_not_of(kBetween); at != std::string::npos;) {
     const std::size_t end = std::min(text.find_first_of(kBetween, at), text.size());
     std::int64_t length = 0;
@@ -38,8 +35,7 @@ Counted counted_lengths(const std::string& text, const std::string& file) {
 
 }  // namespace
 
-Documents read_document_lengths(const std::filesystem::path& path) {
-  const Counted counted = counted_lengths(base::read_file(path), path.string());
+Documents documents_of(const std::map<std::int64_t, std::int64_t>& counted) {
   const std::size_t group = (counted.size() + kMostLengths - 1) / kMostLengths;
   Documents documents;
   for (auto at = counted.begin(); at != counted.end();) {
@@ -49,9 +45,19 @@ Documents read_document_lengths(const std::filesystem::path& path) {
       tokens += static_cast<double>(at->first) * static_cast<double>(at->second), weight += at->second;
     }
     documents.lengths.push_back(std::llround(tokens / static_cast<double>(weight)));
-    documents.weights.push_back(std::min(weight, kMostCount));
+    documents.weights.push_back(weight);
+  }
+  const std::int64_t most = std::ranges::max(documents.weights);
+  for (std::int64_t& weight : documents.weights) {
+    if (most <= kMostCount) break;
+    const double share = static_cast<double>(weight) / static_cast<double>(most);
+    weight = std::max<std::int64_t>(1, std::llround(share * static_cast<double>(kMostCount)));
   }
   return documents;
+}
+
+Documents read_document_lengths(const std::filesystem::path& path) {
+  return documents_of(counted_lengths(base::read_file(path), path.string()));
 }
 
 }  // namespace trivium::program

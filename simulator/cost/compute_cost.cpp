@@ -55,13 +55,14 @@ base::Seconds matmul_time(const program::Op& op, const hardware::Device& device)
   return gemm_time({k, n, m, batch}, rates);
 }
 
-/// The products of Muon's iterations; what they do element by element runs with them.
+/// The products of Muon's iterations, with which what they do element by element runs; then the update.
 base::Seconds muon_time(const program::Op& op, const hardware::Device& device) {
   const double m = static_cast<double>(op.m), n = static_cast<double>(op.n), batch = std::max(1, op.experts);
   const GemmRates rates = gemm_rates(device, op.dtype, 1);
   const base::Seconds one =
       gemm_time({m, m, n, batch}, rates) + gemm_time({m, m, m, batch}, rates) + gemm_time({m, n, m, batch}, rates);
-  return one * static_cast<double>(program::iterations_of(op));
+  return one * static_cast<double>(program::iterations_of(op)) +
+         base::Bytes(program::bytes_of_update(op)) / (device.memory_bandwidth * device.memory_efficiency);
 }
 
 bool is_wgrad(OpKind kind) { return kind == OpKind::kMatmulWgrad || kind == OpKind::kExpertMatmulWgrad; }
@@ -87,10 +88,15 @@ base::Seconds traffic_time(const program::Op& op, const hardware::Device& device
 
 // Cores widen a 16-bit operand in memory before they compute in fp32, and round the result: for the 2 bytes that the
 // counts of `bytes` have, 2 + 4 of the conversion and the fp32 kernel's 4.
-constexpr double kWidenedTraffic = 5;
+constexpr double kWidenedTraffic = 5, kFp32OfHalf = 2;
 
 /// Bytes that a core moves.
 double core_bytes(const program::Op& op, const hardware::Device& device) {
+  const bool iterates = traits_of(op.kind).op_class == OpClass::kMuon && program::is_half(op.dtype);
+  if (iterates && device.kind == hardware::DeviceKind::kCpu) {  // in fp32, whose momentum and copy are so already
+    const double update = program::bytes_of_update(op);
+    return kFp32OfHalf * (op.bytes - update) + update;
+  }
   const bool widens = device.kind == hardware::DeviceKind::kCpu && program::is_half(op.dtype) &&
                       !in_all_stacks(traits_of(op.kind).op_class);
   return widens ? op.bytes * kWidenedTraffic : op.bytes;

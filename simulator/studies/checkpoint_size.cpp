@@ -7,12 +7,17 @@
 namespace trivium::simulator {
 
 base::Bytes checkpoint_size(const program::Job& job) {
-  const auto parameters = static_cast<double>(models::count_parameters(job.model).total);
+  const models::ParameterCount count = models::count_parameters(job.model);
+  const auto parameters = static_cast<double>(count.total);
   const auto kept = static_cast<double>(size_of(job.plan.precision));
   if (job.training.lora.used()) return base::Bytes(parameters * kept);  // adapters are a thousandth of it
-  const program::StateArrays arrays{job.plan.precision, job.plan.moment_dtype,
-                                    job.training.optimizer.kind == program::Update::kAdamW};
-  return base::Bytes(parameters * (kept + static_cast<double>(arrays.offset(arrays.kept(), 1))));
+  const auto state = [&](bool second_moment) {
+    const program::StateArrays arrays{job.plan.precision, job.plan.moment_dtype, second_moment};
+    return static_cast<double>(arrays.offset(arrays.kept(), 1));
+  };
+  const bool muon = job.training.optimizer.kind == program::Update::kMuon;
+  const auto by_muon = muon ? static_cast<double>(count.attention + count.mlp + count.mtp) : 0.0;
+  return base::Bytes(parameters * kept + by_muon * state(false) + (parameters - by_muon) * state(true));
 }
 
 int nodes_of(const program::Plan& plan, const hardware::Cluster& cluster) {

@@ -8,7 +8,8 @@
 namespace trivium::simulator {
 
 /// Parameters as they are kept, two moments, and with 16-bit parameters their fp32 copy: 14 B a parameter, else 3
-/// values.
+/// values; 4 B less with moments in bf16. Layers that Muon steps have one moment in fp32 (their biases and router
+/// counts, a thousandth, with them). Of adapters (LoRA) the frozen parameters alone.
 base::Bytes checkpoint_size(const program::Job& job);
 
 /// Nodes that hold ranks of the plan: they write the checkpoint together.

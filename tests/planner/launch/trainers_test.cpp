@@ -147,6 +147,37 @@ TEST(TrainerSpace, RefusesWhatIsFixedToAnotherValue) {
   }
 }
 
+std::string refusal_of(const program::Job& job, const char* trainer) {
+  SearchRequest request = request_for(*find_trainer_space(trainer), "llama3-8b");
+  request.job.plan.precision = job.plan.precision;
+  request.job.plan.moment_dtype = job.plan.moment_dtype;
+  request.job.training.optimizer = job.training.optimizer;
+  try {
+    for_trainer(request, *find_trainer_space(trainer));
+  } catch (const base::Failure& failure) {
+    return failure.error().message;
+  }
+  return "";
+}
+
+// What no search opens decides though it is not fixed: a plan file has it.
+TEST(TrainerSpace, RefusesWhatIsNeverSearched) {
+  program::Job job;
+  job.plan.precision = program::DType::kBf16;
+  job.plan.moment_dtype = program::Moments::kBf16;
+  EXPECT_EQ(refusal_of(job, "megatron"), "");
+  EXPECT_EQ(refusal_of(job, "fsdp2"), "--for fsdp2: moment_dtype bf16: moments stay in fp32");
+  job.plan.precision = program::DType::kFp32;
+  for (const std::string name : {"megatron", "megatron-bridge"}) {
+    EXPECT_EQ(refusal_of(job, name.c_str()),
+              "--for " + name + ": moment_dtype bf16: moments in bf16 beside 16-bit parameters alone");
+  }
+  job = {};
+  EXPECT_EQ(refusal_of(job, "megatron"), "");
+  job.training.optimizer.kind = program::Update::kMuon;
+  EXPECT_EQ(refusal_of(job, "megatron"), "--for megatron: optimizer muon: files for other trainers do not name it yet");
+}
+
 // Megatron-Core's are those of its distributed optimizer; the others have no dtype of moments.
 TEST(TrainerSpace, HasNarrowMomentsWhereItsTrainerHas) {
   for (const TrainerSpace& trainer : trainer_spaces()) {

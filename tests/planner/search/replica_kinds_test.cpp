@@ -281,7 +281,7 @@ TEST(ReplicaKindSearch, TakesSizesAsTheyAreGiven) {
   EXPECT_THAT(search(forbids, 2, {}, {}).alternatives.back().why_not, HasSubstr("--forbid replica_micro_batch"));
 
   request.job.plan.replica_micro_batch = {2, 2};
-  SearchRequest alike = with_lists_settled(request);
+  SearchRequest alike = with_fields_settled(request);
   EXPECT_EQ(alike.fixed.count("micro_batch") + alike.fixed.count("data"), 2U);
   const SearchResult two = search(request, 2, {}, {});
   ASSERT_FALSE(two.best.empty());
@@ -297,10 +297,10 @@ TEST(ReplicaKindSearch, TakesSizesAsTheyAreGiven) {
 
   request.job.plan.data = 4;
   request.fixed.insert("data");
-  EXPECT_THROW(with_lists_settled(request), base::Failure);
+  EXPECT_THROW(with_fields_settled(request), base::Failure);
   request.fixed.erase("data");
   request.cluster.groups.pop_back();
-  EXPECT_THROW(with_lists_settled(request), base::Failure);
+  EXPECT_THROW(with_fields_settled(request), base::Failure);
 }
 
 // Nothing fits anywhere: no bound is claimed, and what did not fit is accounted for.

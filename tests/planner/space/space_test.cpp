@@ -53,6 +53,26 @@ TEST(Space, OpensContextForLongSequences) {
   EXPECT_EQ(contexts(request), (std::set<int>{2}));
 }
 
+// Whatever the plan of its file holds there: state is whole, and tensor ranks share each expert.
+TEST(Space, OfMuonHoldsWhatItCannotTrainBy) {
+  SearchRequest request = small_problem();
+  request.job.model = models::load_model("mixtral-8x7b");
+  request.job.training.optimizer.kind = program::Update::kMuon;
+  request.job.plan.zero_stage = 2;
+  request.job.plan.offload.optimizer = program::Storage::kHost;
+  std::set<int> tensors;
+  for (const Member& member : enumerate(with_fields_settled(request))) {
+    const auto no = program::check({request.job.model, request.job.training, member.plan});
+    ASSERT_NE(no ? no->rule : "", "muon-supported") << program::summary(member.plan);
+    tensors.insert(member.plan.tensor);
+  }
+  EXPECT_TRUE(tensors.contains(2));
+  const auto held = held_fields(with_fields_settled(request));
+  const auto zero = std::ranges::find(held, "zero_stage", &Held::field);
+  ASSERT_NE(zero, held.end());
+  EXPECT_EQ(zero->value + ": " + zero->why, "0: Muon steps whole matrices, where their momentum is");
+}
+
 // By schedule: their chunks a stage.
 std::map<program::Schedule, std::set<int>> schedules(const SearchRequest& request) {
   std::map<program::Schedule, std::set<int>> found;

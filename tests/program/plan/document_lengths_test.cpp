@@ -52,6 +52,13 @@ TEST_F(DocumentLengths, OfManyDifferentOnesNeighboursBecomeOne) {
   EXPECT_EQ(documents.lengths.back(), 2000);
 }
 
+// 2^26 and a quarter of it keep their ratio; one in 2^26 is rounded up.
+TEST_F(DocumentLengths, OfTooManyDocumentsAllWeightsAreScaled) {
+  const std::int64_t many = std::int64_t{1} << 26, most = std::int64_t{1} << 24;
+  EXPECT_EQ(documents_of({{7, many}, {128, many / 4}, {4096, 1}}), (Documents{{7, 128, 4096}, {most, most / 4, 1}}));
+  EXPECT_EQ(documents_of({{7, most}, {128, 3}}), (Documents{{7, 128}, {most, 3}}));
+}
+
 TEST_F(DocumentLengths, RefuseWhatIsNoLength) {
   EXPECT_EQ(error_of("128\nten\n"),
             path_ + ": \"ten\" is no length of a document; lengths are whole tokens from 1 to 16777216");

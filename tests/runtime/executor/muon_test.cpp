@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <tuple>
 
 #include "program/lower/lower.h"
@@ -54,6 +55,76 @@ TEST(Muon, UpdatesMatricesBySingularValuesOfOneSize) {
   check("h.0.attn.c_attn.weight", 32, 96, 32);
   check("h.3.mlp.c_fc.weight", 32, 128, 128);
   check("h.7.mlp.c_proj.weight", 128, 32, 32);
+}
+
+using Matrix = std::vector<std::vector<double>>;
+
+Matrix product(const Matrix& a, const Matrix& b) {
+  Matrix c(a.size(), std::vector<double>(b.front().size(), 0));
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    for (std::size_t k = 0; k < b.size(); ++k) {
+      for (std::size_t j = 0; j < c[i].size(); ++j) c[i][j] += a[i][k] * b[k][j];
+    }
+  }
+  return c;
+}
+
+Matrix transposed(const Matrix& a) {
+  Matrix t(a.front().size(), std::vector<double>(a.size()));
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    for (std::size_t j = 0; j < t.size(); ++j) t[j][i] = a[i][j];
+  }
+  return t;
+}
+
+/// Five iterations X <- a X + (b A + c A A) X with A = X X^T, of x over its norm (Jordan et al. 2024).
+Matrix orthogonalised(Matrix x) {
+  double squares = 0;
+  for (const auto& row : x) {
+    for (const double value : row) squares += value * value;
+  }
+  for (auto& row : x) {
+    for (double& value : row) value /= std::sqrt(squares);
+  }
+  for (int step = 0; step < 5; ++step) {
+    const Matrix gram = product(x, transposed(x)), first = product(gram, x), second = product(gram, first);
+    for (std::size_t i = 0; i < x.size(); ++i) {
+      for (std::size_t j = 0; j < x[i].size(); ++j) {
+        x[i][j] = 3.4445 * x[i][j] - 4.7750 * first[i][j] + 2.0315 * second[i][j];
+      }
+    }
+  }
+  return x;
+}
+
+// W - lr (0.2 sqrt(max(rows, columns)) O(M) + decay W) with M = mu M + g (Liu et al. 2025, equation 4): the second step
+// of two, whose gradient is what a run without momentum has for one.
+TEST(Muon, StepsAsItsFormulaSays) {
+  program::Job job = muon_job(1, 1, 1);
+  program::Optimizer& o = job.training.optimizer;
+  o.warmup_steps = 0;
+  o.weight_decay = 0.1;
+  o.learning_rate = o.min_learning_rate = 0.02;
+  o.muon_momentum = 0.9;
+  const Trained one = run(job, 1), two = run(job, 2);
+  o.muon_momentum = 0;
+  const Trained forgetful = run(job, 2);
+  for (const auto& [name, rows, columns] :
+       {std::tuple{"h.3.mlp.c_fc.weight", 32U, 128U}, {"h.7.mlp.c_proj.weight", 128U, 32U}}) {
+    const auto& before = one.parameters.at(name);
+    const auto &first = one.first_moments.at(name), &moments = two.first_moments.at(name);
+    const auto& gradient = forgetful.first_moments.at(name);
+    Matrix momentum(rows, std::vector<double>(columns));
+    for (std::size_t i = 0; i < before.size(); ++i) {
+      momentum[i / columns][i % columns] = 0.9 * first[i] + gradient[i];
+      ASSERT_NEAR(moments[i], 0.9 * first[i] + gradient[i], 1e-12) << name;
+    }
+    const Matrix step = orthogonalised(momentum);
+    for (std::size_t i = 0; i < before.size(); ++i) {
+      const double update = 0.2 * std::sqrt(128.0) * step[i / columns][i % columns] + 0.1 * before[i];
+      ASSERT_NEAR(two.parameters.at(name)[i], before[i] - 0.02 * update, 1e-10) << name << " " << i;
+    }
+  }
 }
 
 // Embeddings, norms and biases are stepped by AdamW: as they are where all is, in the first step, whose gradients

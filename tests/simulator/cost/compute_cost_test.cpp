@@ -129,5 +129,32 @@ TEST(ComputeCost, OfSixteenBitsOnACoreIsThatOfFp32AndOfTheConversion) {
   EXPECT_NEAR(seconds(program::DType::kBf16), products + 2.5 * traffic + 2e-6, 1e-9);
 }
 
+// Beside the products, 100,000 parameters' momentum is read, their fp32 copy read and written, the 16-bit one written:
+// 14 B each at (2.039e12 · efficiency) B/s.
+TEST(ComputeCost, OfMuonsStepIsThatOfItsProductsAndOfItsUpdate) {
+  Op op = op_of(OpKind::kMuonStep, 128, 256, 5, program::DType::kBf16);
+  const hardware::Device device = a100();
+  const auto seconds = [&](std::int64_t elements) {
+    op.elements = elements;
+    program::fill_work(op);
+    return device_cost(op, device, stack("trivium")).value();
+  };
+  EXPECT_GT(seconds(0), 0);
+  EXPECT_NEAR(seconds(100'000) - seconds(0), 1.4e6 / (device.memory_bandwidth.value() * device.memory_efficiency),
+              1e-12);
+}
+
+// A core iterates in fp32, and holds momentum and copy so: 64 x 64, one iteration, moves 4 B for each of the
+// 3 · 64² elements of matrices and 8 · 64² of their squares that the op moves, and the update's 14 B of 64² parameters.
+TEST(ComputeCost, OfMuonsStepInSixteenBitsOnACoreIsThatOfFp32) {
+  const Op op = op_of(OpKind::kMuonStep, 64, 64, 1, program::DType::kBf16);
+  Op with_elements = op;
+  with_elements.elements = 64 * 64;
+  program::fill_work(with_elements);
+  const double moved = (4.0 * 11 + 14) * 64 * 64, products = 6.0 * 64 * 64 * 64;
+  EXPECT_NEAR(compute_cost(with_elements, core(), stack("trivium")).value(),
+              products / (0.6 * 32e9) + moved / 3.5e9 + 2e-6, 1e-10);
+}
+
 }  // namespace
 }  // namespace trivium::simulator

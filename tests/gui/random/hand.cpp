@@ -59,6 +59,9 @@ std::string Hand::act() {
                                                                     {"turn the wheel", &Hand::turn_wheel},
                                                                     {"search the timeline", &Hand::search_timeline},
                                                                     {"look back", &Hand::look_back},
+                                                                    {"look below", &Hand::look_below},
+                                                                    {"two plans", &Hand::set_two_plans_apart},
+                                                                    {"links", &Hand::look_at_links},
                                                                     {"explain", &Hand::explain},
                                                                     {"compare", &Hand::compare},
                                                                     {"write files", &Hand::write_files},
@@ -68,6 +71,8 @@ std::string Hand::act() {
                                                                     {"wait", &Hand::wait}};
   static const std::vector<std::pair<const char*, Action>> kSeldom{{"second window", &Hand::second_window},
                                                                    {"crash and restore", &Hand::crash_and_restore},
+                                                                   {"own nodes", &Hand::describe_own_nodes},
+                                                                   {"start page", &Hand::begin_on_start_page},
                                                                    {"begin large", &Hand::begin_large}};
   constexpr std::size_t kOneIn = 100;
   const auto& actions = pick(kOneIn) == 0 ? kSeldom : kActions;
@@ -255,51 +260,6 @@ void Hand::choose_memory_bars() {
   MemoryView& memory = window_.memory();
   memory.show_ranks(pick(2) == 0);
   memory.rank().setValue(up_to(40));
-}
-
-void Hand::drag_in_timeline() {
-  QWidget& canvas = *window_.timeline().canvas().viewport();
-  drag(canvas, somewhere(canvas), somewhere(canvas));
-}
-
-void Hand::turn_wheel() {
-  QWidget* const targets[] = {&window_.cluster().canvas(), window_.timeline().canvas().viewport(),
-                              window_.compare().canvas().viewport()};
-  QWidget& target = *targets[pick(std::size(targets))];
-  const QPoint at = somewhere(target);
-  const Qt::KeyboardModifiers held[] = {Qt::NoModifier, Qt::ControlModifier, Qt::ShiftModifier};
-  QWheelEvent turn(at, target.mapToGlobal(at), {}, {0, pick(2) == 0 ? 120 : -120}, Qt::NoButton, held[pick(3)],
-                   Qt::NoScrollPhase, false);
-  QCoreApplication::sendEvent(&target, &turn);
-}
-
-void Hand::search_timeline() {
-  const char* words[] = {"matmul", "backward mb1", "", "nothing like it", "layer 1"};
-  type(window_.timeline().search_field(), words[pick(std::size(words))]);
-  for (QCheckBox* box : window_.timeline().findChildren<QCheckBox*>()) {
-    if (pick(3) == 0) box->toggle();
-  }
-}
-
-void Hand::look_back() {
-  TimelineCanvas& canvas = window_.timeline().canvas();
-  const auto& rows = canvas.layout_of_rows().rows();
-  switch (pick(5)) {
-    case 0:
-      canvas.show_only(rows.empty() ? std::nullopt : std::optional(rows[pick(rows.size())].id));
-      break;
-    case 1:
-      canvas.show_only(std::nullopt);
-      break;
-    case 2:
-      canvas.back();
-      break;
-    case 3:
-      if (!rows.empty()) canvas.toggle_fold(rows[pick(rows.size())].id);
-      break;
-    default:
-      canvas.forward();
-  }
 }
 
 void Hand::explain() {

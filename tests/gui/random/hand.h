@@ -56,6 +56,11 @@ class Hand {
   void turn_wheel();
   void search_timeline();
   void look_back();
+  void look_below();
+  void set_two_plans_apart();
+  void look_at_links();
+  void describe_own_nodes();
+  void begin_on_start_page();
   void explain();
   void compare();
   void write_files();

@@ -31,17 +31,18 @@ std::int64_t mlp_parameters(const Model& m, std::int64_t inner) {
   return (into + 1) * m.hidden * inner + (m.linear_bias ? biases : 0);
 }
 
+double mlp_flops(const Model& m, std::int64_t inner) {
+  return 2 * (m.gated() ? 3.0 : 2.0) * static_cast<double>(m.hidden) * static_cast<double>(inner);
+}
+
 /// Forward FLOPs of one token in a layer, without the attention core: 2 for each weight of a matrix it meets.
 double matrix_flops(const Model& m, const LayerKind& kind) {
   const double hidden = static_cast<double>(m.hidden);
   const double attention = 2 * static_cast<double>(head_weights(m) + m.heads * m.value_dim() * m.hidden);
-  const auto mlp_of = [&](std::int64_t inner) {
-    return 2 * (m.gated() ? 3.0 : 2.0) * hidden * static_cast<double>(inner);
-  };
-  if (!kind.mixture) return attention + mlp_of(m.dense_hidden());
+  if (!kind.mixture) return attention + mlp_flops(m, m.dense_hidden());
   const double router = 2 * hidden * static_cast<double>(m.experts->count);
-  return attention + router + static_cast<double>(m.experts->top_k) * mlp_of(m.ffn_hidden) +
-         mlp_of(m.experts->shared_hidden);
+  return attention + router + static_cast<double>(m.experts->top_k) * mlp_flops(m, m.ffn_hidden) +
+         mlp_flops(m, m.experts->shared_hidden);
 }
 
 /// Those of its attention core: scores (q k^T) and weighted values, 2 s a each, the full square, as kernels without a
@@ -99,6 +100,24 @@ ParameterCount count_parameters(const Model& model) {
                 count.head + count.mtp;
   count.active = count.total - idle;
   return count;
+}
+
+ForwardFlops module_flops(const Model& model, std::int64_t sequence) {
+  ForwardFlops flops;
+  const auto add_layers = [&](const LayerKind& kind, double layers) {
+    flops.core += layers * core_flops(model, kind, sequence);
+    const double attention =
+        2 * static_cast<double>(head_weights(model) + model.heads * model.value_dim() * model.hidden);
+    (kind.mixture ? flops.mixture : flops.mlp) += layers * (matrix_flops(model, kind) - attention);
+    if (kind.mixture) flops.shared += layers * mlp_flops(model, model.experts->shared_hidden);
+    if (!model.latent) return;
+    const Latent& l = *model.latent;
+    const std::int64_t down = model.hidden * (l.query_rank + l.key_rank + l.rotary_dim);
+    flops.latent_heads += layers * 2 * static_cast<double>(head_weights(model) - down);
+  };
+  for (const LayersOfKind& alike : layer_kinds(model)) add_layers(alike.kind, static_cast<double>(alike.count));
+  if (model.mtp) add_layers(model.mtp_kind(), static_cast<double>(model.mtp->depth));
+  return flops;
 }
 
 FlopsPerToken flops_per_token(const Model& model, std::int64_t sequence) {

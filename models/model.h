@@ -240,6 +240,13 @@ struct FlopsPerToken {
   /// it asks for a third of that; kept so that published HFU is reproduced.
   double hardware_selective = 0;
 };
+/// Of a token's forward through all layers: what recomputation of a module adds. The mixture has its router, top_k
+/// experts and shared ones; `latent_heads`: what makes heads of latents.
+struct ForwardFlops {
+  double core = 0, mlp = 0, mixture = 0, shared = 0, latent_heads = 0;
+};
+ForwardFlops module_flops(const Model& model, std::int64_t sequence);
+
 /// `sequence`: tokens in one sample, s above.
 FlopsPerToken flops_per_token(const Model& model, std::int64_t sequence);
 

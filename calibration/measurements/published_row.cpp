@@ -49,7 +49,8 @@ const std::vector<std::string> kColumns = {"case",
                                            "notes"};
 
 const std::vector<std::string> kYesNo = {"yes", "no"};
-const std::vector<std::string> kRecompute = {"none", "selective", "full"};      // order of program::Recompute
+const std::vector<std::string> kRecompute = {"none", "selective", "full"};  // order of program::Recompute
+constexpr std::string_view kSelectiveMixture = "selective-moe";
 const std::vector<std::string> kAttention = {"unfused", "flash"};               // order of program::Attention
 const std::vector<std::string> kPrecisions = {"fp64", "fp32", "bf16", "fp16"};  // order of program::DType
 const std::vector<std::string> kTiers = {"A", "B", "C"};
@@ -89,6 +90,26 @@ Reason why_not_this_precision(const CsvTable::Row& row) {
   return fmt::format("precision {}: not one of the plan", row.text("precision"));
 }
 
+/// What selective recomputation drops: Megatron's modules, noted where a table's rows were traced to their recipes
+/// ("modules:layernorm+moe_act"). Nothing where the plan has no such module.
+std::optional<std::vector<program::Module>> modules_of(const CsvTable::Row& row) {
+  if (row.text("recompute") == kSelectiveMixture) return std::vector{program::Module::kMixture};
+  constexpr std::string_view kNote = "modules:";
+  const std::string& notes = row.text("notes");
+  std::vector<program::Module> modules;
+  std::size_t at = notes.find(kNote);
+  if (row.text("recompute") != "selective" || at == std::string::npos) return modules;
+  for (at += kNote.size(); at < notes.size();) {
+    const std::size_t end = std::min(notes.find_first_not_of("abcdefghijklmnopqrstuvwxyz_", at), notes.size());
+    const auto module = program::module_named(notes.substr(at, end - at));
+    if (!module) return std::nullopt;
+    modules.push_back(*module);
+    if (end == notes.size() || notes[end] != '+') break;
+    at = end + 1;
+  }
+  return modules;
+}
+
 /// Recipes of LoRA (adapters_of) leave recomputation off, and their rows do not say so.
 bool recipe_recomputes_nothing(const CsvTable::Row& row) {
   return row.given("task") == "lora" && row.text("recompute").empty();
@@ -105,7 +126,8 @@ Reason why_no_split(const CsvTable::Row& row) {
     if (recipe_recomputes_nothing(row)) return std::nullopt;
     return "recompute is not given";
   }
-  if (!row.find("recompute", kRecompute)) {
+  if (!modules_of(row)) return "notes: modules that a plan does not recompute by themselves";
+  if (row.text("recompute") != kSelectiveMixture && !row.find("recompute", kRecompute)) {
     return fmt::format("recompute {}: the plan cannot say which products are kept", row.text("recompute"));
   }
   return std::nullopt;
@@ -295,7 +317,10 @@ program::Plan plan_of(const CsvTable::Row& row, const program::StackTraits& stac
   const int shard = shard_of(row, plan.data);
   if (plan.zero_stage > 0 && shard > 1 && shard < plan.data) plan.shard_group = shard;
   if (!recipe_recomputes_nothing(row)) {
-    plan.recompute = static_cast<program::Recompute>(row.one_of("recompute", kRecompute));
+    plan.recompute = row.text("recompute") == kSelectiveMixture
+                         ? program::Recompute::kSelective
+                         : static_cast<program::Recompute>(row.one_of("recompute", kRecompute));
+    plan.recompute_modules = *modules_of(row);
   }
   plan.attention = static_cast<program::Attention>(row.one_of("attention", kAttention));
   plan.fp8 = recipe_of(row).value_or(program::Fp8::kNone);
@@ -418,6 +443,7 @@ PublishedRun read_published_run(const CsvTable::Row& row) {
                         "precision", "attention", "dp_overlap", "reduce_dtype"}) +
              join_given(row, {"cp", "ep", "etp", "fsdp_shard", "fp8_recipe", "tp_comm_overlap", "cuda_graph"}) +
              (run.job.plan.overlap.expert ? " overlap.expert" : "") +
+             (run.job.plan.recompute_modules.empty() ? "" : " " + text_of(run.job.plan, "recompute_modules")) +
              (notes_flex_dispatcher(row) ? " flex dispatcher" : "");
   return run;
 }

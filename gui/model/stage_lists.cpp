@@ -14,7 +14,8 @@
 namespace trivium::gui {
 namespace {
 
-constexpr int kMostEntries = 100'000;  // of a list that was typed
+constexpr std::string_view kModules = "recompute_modules";  // a list of names, each once
+constexpr int kMostEntries = 100'000;                       // of a list that was typed
 
 /// Every value of the field as text.
 std::vector<std::string> values_of(const program::Plan& plan, const std::string& field) {
@@ -26,9 +27,16 @@ std::vector<std::string> values_of(const program::Plan& plan, const std::string&
 
 void clear(program::Plan& plan, const std::string& field) {
   if (field == "stage_recompute") plan.stage_recompute.clear();
+  if (field == kModules) plan.recompute_modules.clear();
   if (field == "stage_layers") plan.stage_layers.clear();
   if (field == "stage_nodes") plan.stage_nodes.clear();
   if (field == "replica_micro_batch") plan.replica_micro_batch.clear();
+}
+
+/// Without the spaces of what was typed.
+std::string joined(std::string text) {
+  std::erase(text, ' ');
+  return text;
 }
 
 std::string trimmed(const std::string& text) {
@@ -71,6 +79,8 @@ const std::vector<StageList>& stage_lists() {
       {"stage_layers", "schedule", "… layers by chunk", "Layers of every chunk in model order: 6x8, 3x8"},
       {"stage_recompute", "recompute", "… by chunk",
        "What every chunk recomputes, in model order: selective:40, none:56"},
+      {"recompute_modules", "recompute", "… modules",
+       "What selective recomputation drops: core_attn, mlp, moe, shared_experts, layernorm, moe_act, mla_up_proj"},
       {"stage_nodes", "placement", "Nodes by stage", "Which kind of node, from 0, holds every stage: 0x8, 1x8"},
       {"replica_micro_batch", "micro_batch", "… by replica", "Samples of a micro-batch of every replica: 4x16, 1x8"}};
   return kLists;
@@ -78,6 +88,7 @@ const std::vector<StageList>& stage_lists() {
 
 std::string list_text(const program::Plan& plan, const std::string& field) {
   const std::vector<std::string> values = values_of(plan, field);
+  if (field == kModules) return fmt::format("{}", fmt::join(values, ", "));
   std::string text;
   for (auto begin = values.begin(); begin != values.end();) {
     const auto end = std::find_if(begin, values.end(), [&](const std::string& value) { return value != *begin; });
@@ -90,6 +101,7 @@ std::string list_text(const program::Plan& plan, const std::string& field) {
 
 std::string list_hint(const Scenario& scenario, const std::string& field) {
   const program::Plan& plan = scenario.file.job.plan;
+  if (field == kModules) return "core_attn";
   if (field == "stage_recompute") return fmt::format("{} in all {} chunks", name_of(plan.recompute), plan.chunks());
   if (field == "replica_micro_batch") return fmt::format("{} in all {} replicas", plan.micro_batch, plan.data);
   return field == "stage_layers" ? "even" : "in order";
@@ -98,6 +110,7 @@ std::string list_hint(const Scenario& scenario, const std::string& field) {
 bool list_applies(const Scenario& scenario, const std::string& field) {
   const program::Plan& plan = scenario.file.job.plan;
   if (!values_of(plan, field).empty()) return true;
+  if (field == kModules) return recomputes(plan, program::Recompute::kSelective);
   if (field == "replica_micro_batch") return plan.data > 1 && scenario.cluster.groups.size() > 1;
   return field == "stage_nodes" ? plan.pipeline > 1 && scenario.cluster.groups.size() > 1 : plan.chunks() > 1;
 }
@@ -108,10 +121,10 @@ Scenario with_list(Scenario scenario, const std::string& field, const std::strin
     clear(scenario.file.job.plan, field);
     return scenario;
   }
-  scenario = with_field(std::move(scenario), field, single_values(wanted));
+  scenario = with_field(std::move(scenario), field, field == kModules ? joined(wanted) : single_values(wanted));
   // Only what is wrong with lists: whatever else cannot be is said of the plan.
   if (const auto no = program::check(scenario.file.job);
-      no && (no->rule.starts_with("stage-") || no->rule.starts_with("replica"))) {
+      no && (no->rule.starts_with("stage-") || no->rule.starts_with("replica") || no->rule.starts_with("recompute-"))) {
     throw base::Failure(base::ErrorKind::kUsage, no->reason);
   }
   return scenario;

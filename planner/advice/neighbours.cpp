@@ -165,6 +165,7 @@ class Neighbourhood {
       if (how == here_.recompute) continue;
       Plan plan = here_;
       plan.recompute = how;
+      plan.recompute_modules.clear();
       add(fmt::format("recompute {} to {}", name_of(here_.recompute), name_of(how)), Part::kRecompute, plan);
     }
   }

@@ -21,7 +21,10 @@ using simulator::ScheduleCosts;
 // goes with everything else. So do fused kernels, where a layout may have them.
 SearchRequest with_relaxed_fields(SearchRequest request) {
   Plan& plan = request.job.plan;
-  if (!request.fixed.contains("recompute") && plan.stage_recompute.empty()) plan.recompute = Recompute::kNone;
+  if (!request.fixed.contains("recompute") && plan.stage_recompute.empty()) {
+    plan.recompute = Recompute::kNone;
+    plan.recompute_modules.clear();
+  }
   if (!request.fixed.contains("attention") && simulator::has_fused_attention(plan, request.cluster)) {
     plan.attention = program::Attention::kFlash;
   }
@@ -65,6 +68,7 @@ Plan relaxed(Plan plan) {
   plan.schedule = program::usual_schedule(1);
   plan.recompute = Recompute::kNone;
   plan.stage_recompute.clear();
+  plan.recompute_modules.clear();
   plan.stage_layers.clear();
   plan.stage_nodes.clear();
   plan.zero_stage = plan.offload.parameters == program::Storage::kNone ? 0 : 3;  // nothing else is allowed then
@@ -369,6 +373,7 @@ const ScheduleCosts& Tree::sharding_costs(const Branch& branch, std::size_t stat
     Plan plan = with(with_relaxed_sharding(branch.plan), branch.states[state]);
     plan.recompute = Recompute::kNone;  // no state depends on what passes recompute, and the request may say
     plan.stage_recompute.clear();       // what no plan below does
+    plan.recompute_modules.clear();
     branch.schedule_costs[state] =
         std::make_unique<ScheduleCosts>(CostEstimator(job_of(plan), request_.cluster, &shared_).state(plan));
   }

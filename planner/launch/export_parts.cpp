@@ -88,6 +88,13 @@ void lose_moments(const program::Plan& plan, std::string_view why, std::vector<L
   losses.push_back({"moment_dtype", fmt::format("{}; {}", name_of(plan.moment_dtype), why), "fp32"});
 }
 
+std::vector<std::string_view> module_names(const program::Plan& plan) {
+  if (plan.recompute_modules.empty()) return {name_of(program::Module::kCoreAttention)};
+  std::vector<std::string_view> names;
+  for (const program::Module module : plan.recompute_modules) names.push_back(name_of(module));
+  return names;
+}
+
 std::string_view fp8_recipe(program::Fp8 recipe) {
   static constexpr std::array<std::string_view, 6> kNames{"", "delayed", "tensorwise", "blockwise", "mxfp8", ""};
   return base::name_at(kNames, recipe);

@@ -43,8 +43,8 @@ void lose_fp8(const program::Plan& plan, std::vector<Loss>& losses);
 /// Adds the loss of moments in 16 bits, which are fp32 where the file is run: `why` they are.
 void lose_moments(const program::Plan& plan, std::string_view why, std::vector<Loss>& losses);
 
-/// Why Megatron-Core keeps the plan's moments in fp32 whatever its arguments say; empty where it does as the plan says.
-std::string_view keeps_wide_moments(const program::Plan& plan);
+/// What selective recomputation drops, as Megatron-Core names it.
+std::vector<std::string_view> module_names(const program::Plan& plan);
 
 /// Megatron-Core's name of a recipe: "delayed" "tensorwise" "blockwise" "mxfp8"; empty for none and nvfp4.
 std::string_view fp8_recipe(program::Fp8 recipe);

@@ -248,6 +248,20 @@ program::Moments read_moments(Settings& settings, const MomentNames& names, bool
   return Moments::kFp32;
 }
 
+void read_modules(const std::string& argument, const std::vector<std::string>& names, Imported& imported) {
+  program::Plan& plan = imported.job.plan;
+  if (plan.recompute != program::Recompute::kSelective) return;
+  std::vector<program::Module> modules;
+  for (const std::string& name : names) {
+    if (const auto module = program::module_named(name)) {
+      modules.push_back(*module);
+    } else {
+      imported.losses.push_back({argument, fmt::format("{} is recomputed by no plan", base::quote(name))});
+    }
+  }
+  if (modules != std::vector{program::Module::kCoreAttention}) plan.recompute_modules = std::move(modules);
+}
+
 int read_ranks(Settings& settings, const ImportRequest& request) {
   constexpr int kMostRanks = 1 << 20;
   if (const auto world = settings.count({"world-size"}, 1, kMostRanks)) return static_cast<int>(*world);

@@ -68,6 +68,10 @@ struct MomentNames {
 };
 program::Moments read_moments(Settings& settings, const MomentNames& names, bool on_host, std::vector<Loss>& losses);
 
+/// Megatron-Core's names of modules that selective recomputation drops. Those that a plan does not have are a loss.
+/// Nothing is taken where other activations are recomputed.
+void read_modules(const std::string& argument, const std::vector<std::string>& names, Imported& imported);
+
 /// Processes that are started: torchrun's and deepspeed's counts, a log's world size, WORLD_SIZE, else the request's.
 int read_ranks(Settings& settings, const ImportRequest& request);
 

@@ -139,6 +139,7 @@ std::optional<program::Plan> as_launched(const program::Job& job, const std::vec
       launched.plan.stage_recompute.clear();
     }
   }
+  if (!recomputes(launched.plan, program::Recompute::kSelective)) launched.plan.recompute_modules.clear();
   return any ? std::optional(launched.plan) : std::nullopt;
 }
 

@@ -167,7 +167,9 @@ class MegatronBridgeExport {
     } else {
       set_text(kModel, "recompute_granularity", full ? "full" : "selective");
     }
-    if (plan_.recompute == Recompute::kSelective) set(kModel, "recompute_modules", "[\"core_attn\"]");
+    if (plan_.recompute == Recompute::kSelective) {
+      set(kModel, "recompute_modules", fmt::format("[\"{}\"]", fmt::join(module_names(plan_), "\", \"")));
+    }
     if (full) {
       set_text(kModel, "recompute_method", "uniform");
       set(kModel, "recompute_num_layers", 1);

@@ -14,6 +14,18 @@
 namespace trivium::planner::launch {
 namespace {
 
+/// "[\"core_attn\", \"mlp\"]"
+std::vector<std::string> quoted_names(const std::string& list) {
+  std::vector<std::string> names;
+  for (std::size_t at = list.find_first_of("\"'"); at != std::string::npos;) {
+    const std::size_t end = list.find(list[at], at + 1);
+    if (end == std::string::npos) break;
+    names.push_back(list.substr(at + 1, end - at - 1));
+    at = list.find_first_of("\"'", end + 1);
+  }
+  return names;
+}
+
 using models::Activation;
 using models::Model;
 using models::Positions;
@@ -253,8 +265,11 @@ class MegatronBridgeImport {
     plan_.recompute = how == "full"        ? program::Recompute::kFull
                       : how == "selective" ? program::Recompute::kSelective
                                            : program::Recompute::kNone;
-    for (const char* name : {"cfg.model.recompute_modules", "cfg.model.recompute_method",
-                             "cfg.model.recompute_num_layers", "cfg.optimizer.optimizer_offload_fraction"}) {
+    if (const auto modules = settings_.text({"cfg.model.recompute_modules"})) {
+      read_modules("cfg.model.recompute_modules", quoted_names(*modules), imported_);
+    }
+    for (const char* name :
+         {"cfg.model.recompute_method", "cfg.model.recompute_num_layers", "cfg.optimizer.optimizer_offload_fraction"}) {
       settings_.find({name});
     }
     if (settings_.is_on({"cfg.optimizer.optimizer_cpu_offload"})) plan_.offload.optimizer = program::Storage::kHost;

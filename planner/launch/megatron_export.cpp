@@ -118,7 +118,13 @@ class MegatronExport {
   }
 
   void memory() {
-    if (plan_.recompute == Recompute::kSelective) add("recompute-granularity", "selective");
+    if (plan_.recompute == Recompute::kSelective) {
+      add("recompute-granularity", "selective");
+      if (!plan_.recompute_modules.empty()) {
+        const auto names = module_names(plan_);
+        flags_.push_back({"recompute-modules", {names.begin(), names.end()}});
+      }
+    }
     if (plan_.recompute == Recompute::kFull) {
       add("recompute-granularity", "full");
       add("recompute-method", "uniform");

@@ -251,9 +251,7 @@ void read_recompute(Settings& settings, Imported& imported) {
                                fmt::format("{} layers between checkpoints; taken as every layer by itself", layers)});
   }
   const Argument* modules = settings.find({"recompute-modules"});
-  if (modules != nullptr && modules->values != std::vector<std::string>{"core_attn"}) {
-    imported.losses.push_back({"--recompute-modules", "taken as core_attn alone"});
-  }
+  if (modules != nullptr) read_modules("--recompute-modules", modules->values, imported);
 }
 
 namespace {

@@ -107,6 +107,8 @@ class NemoExport {
     set("recipe.data", "seq_length", job_.training.sequence);
     set(kConfig, "recompute_granularity",
         plan_.recompute == Recompute::kNone ? "None" : fmt::format("\"{}\"", program::name_of(plan_.recompute)));
+    if (!plan_.recompute_modules.empty())
+      set(kConfig, "recompute_modules", fmt::format("[\"{}\"]", fmt::join(module_names(plan_), "\", \"")));
     const bool full = plan_.recompute == Recompute::kFull;
     set(kConfig, "recompute_method", full ? "\"uniform\"" : "None");
     set(kConfig, "recompute_num_layers", full ? "1" : "None");

@@ -28,6 +28,7 @@ const std::vector<SearchedField>& searched_fields() {
                                                   {"stage_layers", Level::kSchedule},
                                                   {"recompute", Level::kRecompute},
                                                   {"stage_recompute", Level::kRecompute},
+                                                  {"recompute_modules", Level::kRecompute},
                                                   {"zero_stage", Level::kSharding},
                                                   {"shard_group", Level::kSharding},
                                                   {"overlap.gradient_reduction", Level::kSharding},

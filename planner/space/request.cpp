@@ -57,6 +57,7 @@ SearchRequest with_fields_settled(SearchRequest request) {
   if (open("stage_layers")) given.stage_layers.clear();
   if (open("stage_nodes")) given.stage_nodes.clear();
   if (open("stage_recompute")) given.stage_recompute.clear();
+  if (open("recompute_modules") && open("recompute")) given.recompute_modules.clear();
   if (open(kList)) given.replica_micro_batch.clear();
   Plan& plan = request.job.plan;
   const std::vector<int>& sizes = plan.replica_micro_batch;

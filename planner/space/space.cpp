@@ -20,6 +20,7 @@ namespace {
 using program::Attention;
 using program::Compression;
 using program::ContextMethod;
+using program::Module;
 using program::Plan;
 using program::Recompute;
 using program::Schedule;
@@ -40,7 +41,12 @@ bool concerns(const Constraint& constraint, const std::string& field) {
 int ranks_of(const SearchRequest& request) { return request.ranks > 0 ? request.ranks : request.cluster.devices(); }
 
 Space::Space(const SearchRequest& request)
-    : request_(request), given_(request.job.plan), opens_disks_(opens_disks(request)) {
+    : request_(request),
+      given_(request.job.plan),
+      opens_disks_(opens_disks(request)),
+      opens_modules_(std::ranges::none_of(request.constraints, [](const Constraint& constraint) {
+        return constraint.field == "recompute_modules" && constraint.value.empty();
+      })) {
   if (request.fixed.contains("schedule") && request.fixed.contains("zero_stage") && given_.zero_stage > 1 &&
       program::traits_of(given_.schedule).splits_backward) {
     throw base::Failure(base::ErrorKind::kUsage,
@@ -216,10 +222,34 @@ std::vector<ScheduleChoice> Space::shapes(const Plan& split, const PlacementChoi
   return found;
 }
 
+// What selective recomputation may drop: the attention core; of what costs little the outputs alone; whole MLPs with
+// them, the dense ones or all.
+std::vector<std::vector<Module>> Space::module_sets() const {
+  if (fixed("recompute_modules") || !opens_modules_) return {given_.recompute_modules};
+  const auto& experts = request_.job.model.experts;
+  std::vector<Module> outputs{Module::kLayerNorm};
+  if (experts) outputs.push_back(Module::kMixtureActivation);
+  if (request_.job.model.latent) outputs.push_back(Module::kLatentUp);
+  std::vector<std::vector<Module>> sets{{}, outputs};
+  std::vector<Module> more = outputs;
+  if (!experts || experts->every > 1 || experts->dense_layers > 0) more.push_back(Module::kMlp);
+  if (experts && experts->shared_hidden > 0) more.push_back(Module::kSharedExperts);
+  if (more.size() > outputs.size()) sets.push_back(more);
+  if (experts) {
+    std::erase(more, Module::kSharedExperts);  // a part of the mixture, as its activation is
+    std::erase(more, Module::kMixtureActivation);
+    more.push_back(Module::kMixture);
+    sets.push_back(more);
+  }
+  return sets;
+}
+
 std::vector<RecomputeChoice> Space::recompute_choices(const Plan& split, const ScheduleChoice& shape) const {
   const Plan base = with(split, shape);
   std::vector<RecomputeChoice> all;
-  if (fixed("recompute") || (fixed("stage_recompute") && !given_.stage_recompute.empty())) {
+  if (fixed("stage_recompute") && !given_.stage_recompute.empty()) {
+    all.push_back({.recompute = given_.recompute, .modules = given_.recompute_modules});
+  } else if (fixed("recompute")) {
     all.push_back({given_.recompute});
   } else {
     const bool away = shape.activations != Storage::kNone || shape.overlap_expert;
@@ -240,11 +270,33 @@ std::vector<RecomputeChoice> Space::recompute_choices(const Plan& split, const S
       }
     }
   }
+  add_modules(all, shape);
   if (of(Level::kRecompute).none()) return all;
   std::erase_if(all, [&](const RecomputeChoice& recompute_choice) {
     return !allows(Level::kRecompute, with(base, recompute_choice));
   });
   return all;
+}
+
+// Every choice that drops modules, with every set of them.
+void Space::add_modules(std::vector<RecomputeChoice>& all, const ScheduleChoice& shape) const {
+  if (fixed("stage_recompute") && !given_.stage_recompute.empty()) return;
+  std::vector<RecomputeChoice> with_sets;
+  for (RecomputeChoice& choice : all) {
+    const bool selective =
+        choice.recompute == Recompute::kSelective || (choice.more > 0 && choice.of_more == Recompute::kSelective);
+    if (!selective) {
+      with_sets.push_back(choice);
+      continue;
+    }
+    for (std::vector<Module>& modules : module_sets()) {
+      const bool exchanges = std::ranges::find(modules, Module::kMixture) != modules.end();
+      if (exchanges && shape.overlap_expert) continue;
+      choice.modules = std::move(modules);
+      with_sets.push_back(choice);
+    }
+  }
+  all = std::move(with_sets);
 }
 
 std::vector<ShardingChoice> Space::states(const Plan& split, const PlacementChoice& layout,
@@ -408,6 +460,7 @@ Plan with(Plan plan, const ScheduleChoice& shape) {
 
 Plan with(Plan plan, const RecomputeChoice& recompute_choice) {
   plan.recompute = recompute_choice.recompute;
+  plan.recompute_modules = recompute_choice.modules;
   if (recompute_choice.more == 0) return plan;
   plan.stage_recompute.assign(static_cast<std::size_t>(plan.chunks()), recompute_choice.recompute);
   std::fill_n(plan.stage_recompute.begin(), recompute_choice.more, recompute_choice.of_more);

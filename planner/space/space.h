@@ -50,6 +50,7 @@ struct RecomputeChoice {
   program::Recompute recompute = program::Recompute::kNone;
   int more = 0;
   program::Recompute of_more = program::Recompute::kNone;
+  std::vector<program::Module> modules{};  ///< of selective recomputation
 };
 
 /// What replicas share and what overlaps with the passes: the last level.
@@ -79,7 +80,9 @@ struct ShardingChoice {
 ///    a stage balanced), on heterogeneous nodes stage_nodes (none, and the groups in their order and in the opposite
 ///    one, balanced), offload.activations (none, host), overlap.expert (with spread experts, and virtual stages or no
 ///    pipeline; then also interleaved with 2, 3, 4, 6 and 8 chunks of layers that cannot be cut evenly).
-/// 4. recompute_choice: recompute (none, selective, full; not full where activations are offloaded), and
+/// 4. recompute_choice: recompute (none, selective, full; not full where activations are offloaded), with selective
+///    recompute_modules (the attention core; outputs of norms, experts' activations and latents' heads; with them dense
+///    MLPs and shared experts; with them whole mixtures), and
 /// stage_recompute: the
 ///    first chunks of the model recompute more than the others, by eighths of the stages, with virtual stages by
 ///    eighths of the rounds through all stages.
@@ -127,6 +130,8 @@ class Space {
   std::vector<int> micro_batches(const program::Plan& split) const;
   std::vector<std::string> placements(const program::Plan& split) const;
   bool seats_decide() const;
+  std::vector<std::vector<program::Module>> module_sets() const;
+  void add_modules(std::vector<RecomputeChoice>& all, const ScheduleChoice& shape) const;
   std::vector<program::Attention> attentions(const program::Plan& split) const;
   std::vector<std::vector<int>> stages_on_groups(const program::Plan& placed) const;
   int replicas_on_a_node(const program::Plan& split, const PlacementChoice& layout) const;
@@ -135,7 +140,7 @@ class Space {
 
   const SearchRequest& request_;
   const program::Plan& given_;
-  const bool opens_disks_;
+  const bool opens_disks_, opens_modules_;
   std::vector<program::Plan> splits_;
   std::vector<Bounds> bounds_;  // by the level that decides them
   mutable std::mutex mutex_;

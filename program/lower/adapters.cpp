@@ -17,15 +17,16 @@ std::string second(const char* product) { return std::string(product) + ".lora_b
 
 }  // namespace
 
-void LayerWriter::keep_adapted(LayerKept& kept, int layer, bool in_frame) {
-  const auto keep = [&](bool has, const char* name) {
-    if (!has) return kNoBuffer;
+void LayerWriter::keep_adapted(LayerKept& kept, int layer, const Keeping& keeping) {
+  const bool keeps_mlp = keeping.keeps(Module::kMlp);
+  const auto keep = [&](bool has, const char* name, bool in_frame) {
+    if (!has || (in_frame && keeping.placed)) return kNoBuffer;
     const std::string full = fmt::format("layer {} adapter of {}", layer, name);
     const std::int64_t elements = s_.tokens * s_.lora.rank;
     return in_frame ? place_kept(layer, full, s_.type, elements) : hold(full, s_.type, elements);
   };
-  kept.adapted = {keep(s_.lora.qkv, "qkv"), keep(s_.lora.projection, "projection"), keep(s_.lora.fc1, "fc1"),
-                  keep(s_.lora.fc2, "fc2")};
+  kept.adapted = {keep(s_.lora.qkv, "qkv", keeping.in_frame), keep(s_.lora.projection, "projection", keeping.in_frame),
+                  keep(s_.lora.fc1, "fc1", keeps_mlp), keep(s_.lora.fc2, "fc2", keeps_mlp)};
 }
 
 Op& LayerWriter::scaled(Op& op) const {

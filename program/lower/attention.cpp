@@ -44,8 +44,6 @@ void LayerWriter::attention(int qkv, const LayerKept& kept, int layer, Pass pass
   if (s_.exchanges()) heads_to_tokens(kept.attended_whole, kept.attended, false, layer, pass);
 }
 
-void LayerWriter::attention_again(int layer, const LayerKept& kept) { attention_core(kept, layer, Pass::kRecompute); }
-
 void LayerWriter::attention_backward(const LayerKept& kept, int d_attended, int d_qkv, int layer) {
   if (s_.ring()) return ring_attention_backward(kept, d_attended, d_qkv, layer);
   int y = kept.attended, dy = d_attended, dx = d_qkv;

@@ -65,20 +65,31 @@ int LayerWriter::cast_weight(const Product& product, std::int64_t experts, bool 
   return read;
 }
 
-void LayerWriter::keep_casts(LayerKept& kept, int layer, bool in_frame) {
-  const auto keep = [&](const char* name, std::int64_t rows, std::int64_t columns, std::int64_t runs = 1) {
+void LayerWriter::keep_casts(LayerKept& kept, int layer, const Keeping& keeping) {
+  const auto keep = [&](bool in_frame, const char* name, std::int64_t rows, std::int64_t columns,
+                        std::int64_t runs = 1) {
+    if (in_frame ? keeping.placed : !keeping.casts) return kNoBuffer;
     const std::string full = fmt::format("layer {} {} in 8 bits", layer, name);
     const auto bytes = fp8_layout(s_.fp8, Fp8Operand::kInput, false, runs, rows, columns).bytes();
     return in_frame ? place_kept(layer, full, DType::kUint8, bytes) : hold(full, DType::kUint8, bytes);
   };
-  const bool mixture = s_.kind(layer).mixture;
-  if (!s_.sequence_parallel && !s_.latent()) kept.casts.norm1 = keep("norm1", s_.tokens, s_.hidden);
-  kept.casts.attended = keep("attention output", s_.tokens, s_.attended);
+  const bool mixture = s_.kind(layer).mixture, norms = keeping.keeps(Module::kLayerNorm);
+  const bool mlp = keeps_mlp(layer, keeping);
+  // What is made again by itself is cast where it is read.
+  if (!s_.sequence_parallel && !s_.latent() && (norms || !keeping.in_frame)) {
+    kept.casts.norm1 = keep(norms, "norm1", s_.tokens, s_.hidden);
+  }
+  kept.casts.attended = keep(keeping.in_frame, "attention output", s_.tokens, s_.attended);
   const bool second = !s_.parallel_block || !s_.shared_norm;
-  if (second && !s_.sequence_parallel && !mixture) kept.casts.norm2 = keep("norm2", s_.tokens, s_.hidden);
-  if (mixture) kept.casts.dispatched = keep("rows into experts", s_.expert_rows, s_.hidden, expert_runs());
-  kept.casts.act = keep("mlp activated", mixture ? s_.expert_rows : s_.tokens, mixture ? s_.expert_mlp.ffn : s_.mlp.ffn,
-                        mixture ? expert_runs() : 1);
+  if (second && !s_.sequence_parallel && !mixture && (norms || !mlp)) {
+    kept.casts.norm2 = keep(norms && mlp, "norm2", s_.tokens, s_.hidden);
+  }
+  if (mixture) kept.casts.dispatched = keep(mlp, "rows into experts", s_.expert_rows, s_.hidden, expert_runs());
+  const bool act = keeps_activation(layer, keeping);
+  if (act || !mlp) {
+    kept.casts.act = keep(act, "mlp activated", mixture ? s_.expert_rows : s_.tokens,
+                          mixture ? s_.expert_mlp.ffn : s_.mlp.ffn, mixture ? expert_runs() : 1);
+  }
 }
 
 /// The MLP's input: in a parallel block with one norm attention keeps it.
@@ -111,7 +122,8 @@ LayerWriter::GradientOperands LayerWriter::expert_dgrad(int x, const Product& pr
   if (low) {
     const CastTo to = cast_gradient(dy, product, {s_.expert_rows, product.out, expert_runs()}, kNoBuffer, layer);
     weight = cast_weight(product, s_.local_experts, true, layer, Pass::kBackward);
-    read = to.along_rows, dy = to.along_columns, x = product.cast;
+    read = to.along_rows, dy = to.along_columns;
+    x = cast_again(x, product, {s_.expert_rows, product.in, expert_runs()}, layer);
   } else {
     weight = p_.value(std::string(product.parameter) + ".weight", layer);
   }

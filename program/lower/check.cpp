@@ -14,6 +14,7 @@
 #include "program/lower/layout.h"
 #include "program/lower/lower.h"
 #include "program/lower/muon.h"
+#include "program/lower/recompute.h"
 #include "program/lower/sharding.h"
 
 namespace trivium::program {
@@ -310,12 +311,6 @@ Verdict check_pipeline(const Job& job) {
   return std::nullopt;
 }
 
-bool recomputes_all_of_some(const Plan& plan) {
-  if (plan.stage_recompute.empty()) return plan.recompute == Recompute::kFull;
-  return std::find(plan.stage_recompute.begin(), plan.stage_recompute.end(), Recompute::kFull) !=
-         plan.stage_recompute.end();
-}
-
 // Passes in pairs (Overlap::expert).
 Verdict check_pairs(const Job& job) {
   const Plan& plan = job.plan;
@@ -338,7 +333,7 @@ Verdict check_pairs(const Job& job) {
     return missing("overlap.expert",
                    fmt::format("zero_stage {} moves state during every pass; use 0 or 1", plan.zero_stage));
   }
-  if (recomputes_all_of_some(plan)) {
+  if (recomputes(plan, Recompute::kFull)) {
     return missing("overlap.expert", "full recomputation exchanges rows once more; use recompute none or selective");
   }
   const Offload& away = plan.offload;
@@ -395,7 +390,7 @@ Verdict check_placement(const Plan& plan) {
 }
 
 Verdict check_offload(const Plan& plan) {
-  const bool full = recomputes_all_of_some(plan);
+  const bool full = recomputes(plan, Recompute::kFull);
   if (plan.offload.parameters != Storage::kNone && plan.zero_stage != 3) {
     return refuse("offload-parameters-sharded",
                   fmt::format("offload.parameters with zero_stage {}: they are whole on the device between passes; use "
@@ -464,6 +459,7 @@ std::optional<Infeasible> check(const Job& job, int ranks) {
   if (auto no = check_context(job)) return *no;
   if (auto no = check_experts(job)) return *no;
   if (auto no = check_pipeline(job)) return *no;
+  if (auto no = check_modules(job)) return *no;
   if (auto no = check_pairs(job)) return *no;
   if (auto no = check_batch(job)) return *no;
   if (auto no = check_placement(job.plan)) return *no;

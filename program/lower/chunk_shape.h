@@ -5,6 +5,7 @@
 #include <map>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "program/lower/body_builder.h"
 
@@ -97,7 +98,8 @@ struct ChunkShape {
   void set_kinds(const Job& job);
 };
 
-/// What one layer keeps from its forward for its backward (buffer ids; kNoBuffer where absent).
+/// What one layer keeps from its forward for its backward (buffer ids; kNoBuffer where absent). What is dropped in
+/// between is a temporary of either body.
 struct LayerKept {
   int input = kNoBuffer;  ///< (own_tokens, hidden): always in the frame
   int norm1 = kNoBuffer, stats1 = kNoBuffer;
@@ -127,6 +129,9 @@ struct LayerKept {
   int scores_dropped = kNoBuffer;  ///< with dropout, unfused: mask, dropped scores (Korthikanti et al. 2022, §4.1)
   int mask1 = kNoBuffer, mask2 = kNoBuffer;  ///< with dropout: masks of the residual branches
 };
+
+/// All buffers of `kept`, in the order of its members.
+std::vector<int*> buffers_of(LayerKept& kept);
 
 /// Parameters and gradients of a layer (or of embedding and head), found by the end of their name.
 class ParameterBuffers {

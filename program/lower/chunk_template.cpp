@@ -295,6 +295,13 @@ int phase_of(const models::Model& model, int first_layer, int layers) {
   return static_cast<int>(models::first_alike(model, first_layer, layers));
 }
 
+ChunkKey with_recompute(ChunkKey key, const Plan& plan, int position) {
+  key.recompute =
+      plan.stage_recompute.empty() ? plan.recompute : plan.stage_recompute[static_cast<std::size_t>(position)];
+  key.modules = key.recompute == Recompute::kSelective ? modules_of(plan) : ModuleSet{};
+  return key;
+}
+
 ChunkTemplate make_chunk_template(const Job& job, const StackTraits& stack, const ChunkKey& key, int kind_index,
                                   std::vector<Body>& bodies) {
   return TemplateMaker(job, stack, key, kind_index, bodies).make();

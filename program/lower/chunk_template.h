@@ -14,9 +14,13 @@ struct ChunkKey {
   int layers = 0;
   bool embedding = false, head = false;
   Recompute recompute = Recompute::kNone;
-  int phase = 0;  ///< the first layer of the model from which on as many are of the same kinds
+  ModuleSet modules{};  ///< that are dropped; empty unless `recompute` is selective
+  int phase = 0;        ///< the first layer of the model from which on as many are of the same kinds
   bool operator==(const ChunkKey&) const = default;
 };
+
+/// How the chunk at `position` in the model recomputes, with what it drops.
+ChunkKey with_recompute(ChunkKey key, const Plan& plan, int position);
 
 /// The phase of a chunk that begins with the given layer of the model; 0 where all layers are alike.
 int phase_of(const models::Model& model, int first_layer, int layers);

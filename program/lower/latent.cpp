@@ -43,11 +43,11 @@ Op& LayerWriter::latent_op(Op& op, std::int64_t n, int layer) {
   return op;
 }
 
-void LayerWriter::keep_latents(LayerKept& kept, int layer, bool in_frame) {
+void LayerWriter::keep_latents(LayerKept& kept, int layer, const Keeping& keeping) {
   const auto keep = [&](const char* name, std::int64_t width, bool read_late) {
     const std::string full = fmt::format("layer {} {}", layer, name);
     const std::int64_t elements = s_.tokens * width;
-    if (in_frame) return place_kept(layer, full, s_.type, elements);
+    if (keeping.in_frame) return keeping.placed ? kNoBuffer : place_kept(layer, full, s_.type, elements);
     return read_late ? hold(full, s_.type, elements) : b_.temporary(full, s_.type, elements);
   };
   kept.latents = keep("latents", s_.latents(), false);
@@ -77,12 +77,19 @@ int LayerWriter::latent_branch(int norm1, const LayerKept& kept, int layer, Pass
                     p_.value("attn.key_latent_norm.weight", layer)},
                    {kept.query_latent, kept.key_latent}),
             s_.key_rank, layer);
+  make_heads(norm1, kept, layer, pass);
+  return attend(kept.qkv, kept, layer, pass);
+}
+
+void LayerWriter::make_heads(int norm1, const LayerKept& kept, int layer, Pass pass) {
+  const auto scratch = [&](const char* name, std::int64_t elements) {
+    return b_.temporary(fmt::format("{} {}", name, layer), s_.type, elements);
+  };
   const int read = s_.query_rank > 0 ? kept.query_latent : gather_tokens(norm1, "norm1", layer, pass);
   const int queries = scratch("query heads", s_.tokens * s_.query), keys = scratch("key heads", s_.tokens * s_.up);
   matmul(read, query_heads_product(), queries, layer, pass);
   matmul(kept.key_latent, key_heads_product(), keys, layer, pass);
   latent_op(b_.add(OpKind::kLatentHeads, pass, {queries, keys, kept.latents}, {kept.qkv}), s_.latents(), layer);
-  return attend(kept.qkv, kept, layer, pass);
 }
 
 int LayerWriter::latent_branch_backward(const LayerKept& kept, int d_branch, int layer) {

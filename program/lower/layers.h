@@ -17,9 +17,13 @@ class LayerWriter {
   LayerWriter(BodyBuilder& builder, const ChunkShape& shape, const ParameterBuffers& parameters)
       : b_(builder), s_(shape), p_(parameters) {}
 
-  /// Buffers a layer keeps. `in_frame`: kept from forward to backward; else temporaries of the current body.
-  /// `input` stays as it is. With `scores_in_frame` false the attention scores are temporaries all the same.
-  LayerKept keep(int layer, int input, bool in_frame, bool scores_in_frame);
+  /// Buffers that a layer keeps from its forward to its backward, in the frame; those of `dropped` modules are
+  /// temporaries of the current body. `input` stays as it is.
+  LayerKept keep(int layer, int input, ModuleSet dropped);
+  /// All of them temporaries of the current body.
+  LayerKept keep_nothing(int layer, int input);
+  /// The same for another body: what is dropped is anew, in a backward (`casts`) with its casts to 8 bits.
+  LayerKept keep_again(int layer, const LayerKept& kept, ModuleSet dropped, bool casts);
 
   /// What layers keep between their passes goes to these slots, which must outlive this.
   void offload_to(LayerSlots& slots) { slots_ = &slots; }
@@ -40,8 +44,8 @@ class LayerWriter {
   void look_up_backward(int ids, int d, int gradient, DropoutSite dropout);
 
   void layer_forward(int layer, const LayerKept& kept, int output, Pass pass);
-  /// Recomputes what selective recomputation dropped: the attention core. Not with a ring, which drops nothing.
-  void attention_again(int layer, const LayerKept& kept);
+  /// Makes what was dropped (recompute.cpp).
+  void modules_again(int layer, const LayerKept& kept, ModuleSet dropped);
   /// `d`: gradient of the layer's output, changed in place; the gradient of its input is left in `d_input` (may be d,
   /// may be kept.input).
   void layer_backward(int layer, const LayerKept& kept, int d, int d_input);
@@ -76,6 +80,14 @@ class LayerWriter {
   int module_backward(const ModuleKept& kept, int d);
 
  private:
+  /// Where what a layer keeps goes, module by module.
+  struct Keeping {
+    bool in_frame = true;
+    ModuleSet dropped{};
+    bool placed = false;  ///< what is in the frame is there already
+    bool casts = true;    ///< dropped ones, too
+    bool keeps(Module module) const { return in_frame && !dropped.has(module); }
+  };
   /// y (T,out) = x (T,in) w
   struct Product {
     const char* parameter;
@@ -93,7 +105,7 @@ class LayerWriter {
   int adapt_backward(const Product& product, int dy, int dx, int layer);
   void adapter_gradients(int x, const Product& product, int dy, int d_adapted, int layer);
   Op& scaled(Op& op) const;
-  void keep_adapted(LayerKept& kept, int layer, bool in_frame);
+  void keep_adapted(LayerKept& kept, int layer, const Keeping& keeping);
   std::int64_t tokens_of(const Product& product) const { return product.own_tokens ? s_.own_tokens : s_.tokens; }
   /// dw (k,n) += x (T,k)^T dy (T,n)
   struct WeightGradient {
@@ -144,7 +156,8 @@ class LayerWriter {
   // Latent attention (latent.cpp): from a norm's own tokens, and back to the whole gradient of these.
   int latent_branch(int norm1, const LayerKept& kept, int layer, Pass pass);
   int latent_branch_backward(const LayerKept& kept, int d_branch, int layer);
-  void keep_latents(LayerKept& kept, int layer, bool in_frame);
+  void keep_latents(LayerKept& kept, int layer, const Keeping& keeping);
+  void make_heads(int norm1, const LayerKept& kept, int layer, Pass pass);
   Op& latent_op(Op& op, std::int64_t n, int layer);
   Product latents_product() const;
   Product query_heads_product() const;
@@ -185,6 +198,21 @@ class LayerWriter {
   int gradient_of(const char* name, std::int64_t elements, int layer);
   int late_gradient_of(const char* name, std::int64_t elements, int layer);  // read by weight gradients
 
+  LayerKept keep_as(int layer, int input, const Keeping& keeping);
+  void keep_attention(LayerKept& kept, int layer, const Keeping& keeping);
+  void keep_mixture(LayerKept& kept, int layer, const Keeping& keeping);
+  bool keeps_mlp(int layer, const Keeping& keeping) const;
+  bool keeps_activation(int layer, const Keeping& keeping) const;
+  struct Kept {
+    int layer;
+    const char* name;
+    DType type;
+    std::int64_t elements;
+    bool read_late;  ///< by gradients of matrices
+  };
+  int make_kept(const Kept& one, bool in_frame, bool placed);
+  void mlp_again(int layer, LayerKept kept);
+  void activate_experts(int from, int activated, int layer, Pass pass);
   int place_kept(int layer, const std::string& name, DType type, std::int64_t elements);
   int reduce_tokens(int partial, const char* name, int layer, Pass pass, int own = kNoBuffer);
   int branch_buffer(int kept, const char* name, int layer);
@@ -219,7 +247,7 @@ class LayerWriter {
   CastTo cast_gradient(int dy, const Product& product, const Rows& rows, int dbias, int layer);
   int cast_again(int x, const Product& product, const Rows& rows, int layer);
   int cast_weight(const Product& product, std::int64_t experts, bool backward, int layer, Pass pass);
-  void keep_casts(LayerKept& kept, int layer, bool in_frame);
+  void keep_casts(LayerKept& kept, int layer, const Keeping& keeping);
   std::int64_t expert_runs() const;
   int mlp_cast(const LayerKept& kept) const;
   int kept_or_temporary(int kept, const char* name, std::int64_t elements, int layer);

@@ -44,9 +44,9 @@ void add_roles(Program& program, const Job& job, int replica_kind, int first_rep
   std::vector<Chunk> chunks(layers.size());
   int first_layer = 0;
   for (std::size_t position = 0; position < layers.size(); ++position) {
-    const Recompute recompute = plan.stage_recompute.empty() ? plan.recompute : plan.stage_recompute[position];
-    const ChunkKey key{layers[position], position == 0, position + 1 == layers.size(), recompute,
-                       phase_of(job.model, first_layer, layers[position])};
+    ChunkKey key{.layers = layers[position], .embedding = position == 0, .head = position + 1 == layers.size()};
+    key.phase = phase_of(job.model, first_layer, layers[position]);
+    key = with_recompute(key, plan, static_cast<int>(position));
     auto found = std::find(keys.begin(), keys.end(), key);
     if (found == keys.end()) {
       const int index = static_cast<int>(program.kinds.size());

@@ -219,6 +219,12 @@ void LayerWriter::count_rows(const LayerKept& kept, int layer, Pass pass) {
     row_collective(OpKind::kAllToAll, Group::kExpert, sent, kept.counts, layer, pass).dtype = DType::kInt32;
 }
 
+void LayerWriter::activate_experts(int from, int activated, int layer, Pass pass) {
+  Op& act = rows(b_.add(OpKind::kActivation, pass, {from}, {activated}), s_.expert_rows, s_.expert_mlp.ffn, layer);
+  act.token_sharded = false;
+  act.k = s_.activation;
+}
+
 int LayerWriter::mixture_branch(int read, const LayerKept& kept, int layer, Pass pass,
                                 const std::function<void()>& beside) {
   const auto scratch = [&](const char* name, std::int64_t elements, DType type) {
@@ -259,9 +265,7 @@ int LayerWriter::mixture_branch(int read, const LayerKept& kept, int layer, Pass
   expert_matmul(arrived, {"mlp.experts.c_fc", fc, s_.hidden, kept.casts.dispatched}, kept.counts, kept.fc, layer, pass);
   expert_bias("mlp.experts.c_fc.bias", kept.fc, kept.counts, fc, false, layer, pass);
   const int activated = kept_or_temporary(kept.act, "mlp activated", s_.expert_rows * ffn, layer);
-  Op& act = rows(b_.add(OpKind::kActivation, pass, {kept.fc}, {activated}), s_.expert_rows, ffn, layer);
-  act.token_sharded = false;
-  act.k = s_.activation;
+  activate_experts(kept.fc, activated, layer, pass);
   const int rows_out = moves ? scratch("rows of experts", s_.expert_rows * s_.hidden, s_.type) : kept.returned;
   expert_matmul(activated, {"mlp.experts.c_proj", s_.hidden, ffn, kept.casts.act}, kept.counts, rows_out, layer, pass);
   expert_bias("mlp.experts.c_proj.bias", rows_out, kept.counts, s_.hidden, true, layer, pass);

@@ -71,7 +71,7 @@ void PassWriter::keep_layers() {
   kept_.clear();
   for (int layer = 0; layer < all_layers(); ++layer) {
     const int input = layer < key_.layers ? input_of(layer) : module(layer).input;
-    kept_.push_back(writer_.keep(layer, input, !recomputes_all(), key_.recompute == Recompute::kNone));
+    kept_.push_back(recomputes_all() ? writer_.keep_nothing(layer, input) : writer_.keep(layer, input, key_.modules));
     kept_.back().loss = loss_;
   }
 }
@@ -82,14 +82,11 @@ void PassWriter::keep_layers_of_forward() {
     keep_layers();
     // What a backward makes again it casts again.
     for (LayerKept& layer : kept_) layer.casts = recomputes_all() ? LayerKept::Casts{} : layer.casts;
-  } else if (drops_attention()) {
-    for (int layer = 0; layer < all_layers(); ++layer) drop_attention(layer);
+  } else if (!key_.modules.empty()) {
+    for (int layer = 0; layer < all_layers(); ++layer) {
+      kept(layer) = writer_.keep_again(layer, kept(layer), key_.modules, false);
+    }
   }
-}
-
-void PassWriter::drop_attention(int layer) {
-  kept(layer).saved = renew(kept(layer).saved);
-  kept(layer).scores_dropped = renew(kept(layer).scores_dropped);
 }
 
 int PassWriter::write_forward(const char* name) {
@@ -161,9 +158,9 @@ void PassWriter::layer_again(int layer) {
   if (recomputes_all()) {
     const int again = builder_.temporary(fmt::format("layer {} output again", layer), shape_.type, elements_);
     writer_.layer_forward(layer, kept(layer), again, Pass::kRecompute);
-  } else if (drops_attention()) {
-    drop_attention(layer);
-    writer_.attention_again(layer, kept(layer));
+  } else if (!key_.modules.empty()) {
+    kept(layer) = writer_.keep_again(layer, kept(layer), key_.modules, true);
+    writer_.modules_again(layer, kept(layer), key_.modules);
   }
 }
 
@@ -203,13 +200,6 @@ void PassWriter::write_transfers() {
   if (!key_.embedding) chunk_.send_backward = transfer(OpKind::kSend, Pass::kBackward, input);
   if (!key_.embedding) chunk_.gather_forward = gather_received(Pass::kForward, input);
   if (!key_.head) chunk_.gather_backward = gather_received(Pass::kBackward, output_);
-}
-
-// A temporary of the forward, again in the backward: the same shape under a new number.
-int PassWriter::renew(int buffer) {
-  if (buffer == kNoBuffer) return kNoBuffer;
-  const Buffer old = builder_.buffer(buffer);
-  return builder_.temporary(old.name + " again", old.dtype, old.elements);
 }
 
 int PassWriter::transfer(OpKind kind, Pass pass, int buffer) {

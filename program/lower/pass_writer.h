@@ -31,14 +31,12 @@ class PassWriter {
 
   void keep_layers();
   void keep_layers_of_forward();
-  void drop_attention(int layer);
   int gradient_at_end();
   int modules_backward();
   int head_gradient();
   void layer_again(int layer);
   int gradient_of_input(int layer, int d);
   void embedding_backward();
-  int renew(int buffer);
   int transfer(OpKind kind, Pass pass, int buffer);
   int gather_received(Pass pass, int buffer);
   int append();
@@ -54,7 +52,6 @@ class PassWriter {
     return layer + 1 < static_cast<int>(inputs_.size()) ? input_of(layer + 1) : output_;
   }
   bool recomputes_all() const { return key_.recompute == Recompute::kFull; }
-  bool drops_attention() const { return key_.recompute == Recompute::kSelective && !shape_.ring(); }
 
   const Job& job_;
   const ChunkKey& key_;

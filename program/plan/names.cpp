@@ -15,6 +15,19 @@ std::string_view name_of(Recompute value) {
   return base::name_at(kNames, value);
 }
 
+std::string_view name_of(Module value) {
+  static constexpr std::array<std::string_view, kModules> kNames{"core_attn", "mlp",     "moe",        "shared_experts",
+                                                                 "layernorm", "moe_act", "mla_up_proj"};
+  return base::name_at(kNames, value);
+}
+
+std::optional<Module> module_named(std::string_view name) {
+  for (int i = 0; i < kModules; ++i) {
+    if (name_of(static_cast<Module>(i)) == name) return static_cast<Module>(i);
+  }
+  return std::nullopt;
+}
+
 std::string_view name_of(Attention value) {
   static constexpr std::array<std::string_view, 2> kNames{"unfused", "flash"};
   return base::name_at(kNames, value);

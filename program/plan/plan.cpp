@@ -33,6 +33,12 @@ std::string run_lengths(const std::vector<Recompute>& values) {
   return text;
 }
 
+std::string names_of(const std::vector<Module>& modules) {
+  std::string names;
+  for (const Module module : modules) names += fmt::format("{}{}", names.empty() ? "" : ",", name_of(module));
+  return names;
+}
+
 }  // namespace
 
 std::string summary(const Plan& plan) {
@@ -55,6 +61,7 @@ std::string summary(const Plan& plan) {
   if (plan.moment_dtype != Moments::kFp32) text += fmt::format(" moments={}", name_of(plan.moment_dtype));
   text += " recompute=";
   text += plan.stage_recompute.empty() ? std::string(name_of(plan.recompute)) : run_lengths(plan.stage_recompute);
+  if (!plan.recompute_modules.empty()) text += fmt::format("({})", names_of(plan.recompute_modules));
   if (plan.scatter_gather != ScatterGather::kStack) {
     text += fmt::format(" scatter-gather={}", name_of(plan.scatter_gather));
   }
@@ -71,6 +78,17 @@ std::string summary(const Plan& plan) {
   if (!plan.stage_nodes.empty()) text += " nodes=" + run_lengths(plan.stage_nodes);
   if (plan.placement != Plan{}.placement) text += " placement=" + plan.placement;
   return text;
+}
+
+bool recomputes(const Plan& plan, Recompute how) {
+  if (plan.stage_recompute.empty()) return plan.recompute == how;
+  return std::ranges::find(plan.stage_recompute, how) != plan.stage_recompute.end();
+}
+
+ModuleSet modules_of(const Plan& plan) {
+  ModuleSet modules;
+  for (const Module module : plan.recompute_modules) modules.insert(module);
+  return modules.empty() ? ModuleSet{Module::kCoreAttention} : modules;
 }
 
 int Plan::stage_of(int position) const { return traits_of(schedule).stage_of(position, pipeline); }

@@ -8,6 +8,7 @@
 
 #include "program/plan/dtype.h"
 #include "program/plan/fp8.h"
+#include "program/plan/modules.h"
 #include "program/plan/moments.h"
 #include "program/schedules/schedule.h"
 
@@ -58,6 +59,7 @@ struct Plan {
   std::vector<int> replica_micro_batch;
   Recompute recompute = Recompute::kNone;
   std::vector<Recompute> stage_recompute;  ///< per chunk; empty: `recompute` everywhere
+  std::vector<Module> recompute_modules;   ///< that selective recomputation drops; empty: core_attn
   DType precision = DType::kBf16;
   Fp8 fp8 = Fp8::kNone;               ///< products of the layers; all else stays in `precision`
   DType reduce_dtype = DType::kFp32;  ///< gradients on the wire
@@ -95,6 +97,12 @@ std::string_view name_of(ScatterGather value);  ///< "stack" "on" "off"
 /// or nodes add " layers=6x8,3x8 nodes=0x8,1x8" (eight stages of six, eight of three); replicas of different
 /// micro-batches are "mb4x2,1x2".
 std::string summary(const Plan& plan);
+
+/// Whether some chunk recomputes that way.
+bool recomputes(const Plan& plan, Recompute how);
+
+/// What chunks with selective recomputation drop.
+ModuleSet modules_of(const Plan& plan);
 
 /// Whether the tensor ranks hold experts of their own, whole, instead of a part of each.
 bool folds_experts(const Plan& plan);

@@ -76,9 +76,9 @@ std::vector<ChunkKey> CostEstimator::keys_of(const Plan& plan) const {
   std::vector<ChunkKey> keys;
   int first_layer = 0;
   for (std::size_t i = 0; i < layers.size(); ++i) {
-    const auto recompute = plan.stage_recompute.empty() ? plan.recompute : plan.stage_recompute[i];
-    const int phase = layer_kinds_.size() == 1 ? 0 : program::phase_of(job().model, first_layer, layers[i]);
-    keys.push_back({layers[i], i == 0, i + 1 == layers.size(), recompute, phase});
+    ChunkKey key{.layers = layers[i], .embedding = i == 0, .head = i + 1 == layers.size()};
+    key.phase = layer_kinds_.size() == 1 ? 0 : program::phase_of(job().model, first_layer, layers[i]);
+    keys.push_back(program::with_recompute(key, plan, static_cast<int>(i)));
     first_layer += layers[i];
   }
   return keys;
@@ -121,13 +121,13 @@ std::int64_t CostEstimator::least(const ByLayerKind<std::int64_t>& by_kind) cons
 const KindCosts& CostEstimator::costs(const ChunkKey& key, int stage, SharedCosts::Part part, bool leads_back) {
   StagePlace place = (*places_)[static_cast<std::size_t>(stage)];
   if (leads_back) place.transfers = -1 - place.transfers;
-  const ChunkKey alike{1, key.embedding, key.head, key.recompute};
+  const ChunkKey alike{1, key.embedding, key.head, key.recompute, key.modules};
   for (const Asked& asked : asked_) {
     if (asked.key == alike && asked.place == place && asked.part == part) return asked.costs;
   }
   std::vector<KindCosts> by_kind;
   for (const models::LayersOfKind& kind : layer_kinds_) {
-    const ChunkKey one{1, key.embedding, key.head, key.recompute, static_cast<int>(kind.first)};
+    const ChunkKey one{1, key.embedding, key.head, key.recompute, key.modules, static_cast<int>(kind.first)};
     by_kind.push_back(shared_->costs(
         job(), one, place, part,
         [&](const ChunkKey& wanted, const SharedCosts::Wanted& of) { return anew(wanted, stage, leads_back, of); }));
@@ -164,7 +164,9 @@ std::int64_t CostEstimator::layer_ps() {
   for (int stage = 0; stage < job().plan.pipeline; ++stage) {
     const bool seen = stage > 0 && (*places_)[static_cast<std::size_t>(stage)].passes == places_->front().passes;
     if (seen) continue;
-    const KindCosts& c = costs({1, false, false, job().plan.recompute}, stage, SharedCosts::Part::kPasses);
+    Plan alike = job().plan;
+    alike.stage_recompute.clear();
+    const KindCosts& c = costs(program::with_recompute({1}, alike, 0), stage, SharedCosts::Part::kPasses);
     ByLayerKind<std::int64_t> passes{};
     for (std::size_t kind = 0; kind < passes.size(); ++kind) {
       passes[kind] = c.forward.layer[kind] + c.backward.layer[kind] + c.weights.layer[kind];
@@ -196,11 +198,12 @@ ScheduleCosts CostEstimator::passes(const Plan& plan) {
 // What is not kept for the backward need not be copied either.
 ScheduleCosts CostEstimator::least_passes(const Plan& plan) {
   std::vector<ChunkKey> chunks = keys_of(plan);
-  for (ChunkKey& key : chunks) key.recompute = program::Recompute::kNone;
+  for (ChunkKey& key : chunks) key.recompute = program::Recompute::kNone, key.modules = {};
   return passes_of(plan, chunks, [&](ChunkKey key, int stage, bool leads_back) {
     KindCosts least = costs(key, stage, SharedCosts::Part::kPassesAndTransfers, leads_back);
     if (least.copy_layer == 0) return least;
     key.recompute = program::Recompute::kSelective;
+    key.modules = program::ModuleSet::all();
     const KindCosts& fewest = costs(key, stage, SharedCosts::Part::kPasses);
     least.copy_layer = std::min(least.copy_layer, fewest.copy_layer);
     least.copy_bus = std::min(least.copy_bus, fewest.copy_bus);
@@ -248,7 +251,7 @@ ScheduleCosts CostEstimator::state(const Plan& plan) {
     const int stage = plan.stage_of(static_cast<int>(i));
     const Serial serial = serial_of(chunks[i], stage);
     if (!merged_lanes_ && plan.bucket_bytes == 0) {
-      const KindCosts& middle = costs({1, false, false, chunks[i].recompute}, stage);
+      const KindCosts& middle = costs({1, false, false, chunks[i].recompute, chunks[i].modules}, stage);
       if (sharding_.gradients) schedule_costs.chunks[i].reduce_layer = middle.reduce.layer.front();
       if (sharding_.parameters && sharding_.ahead == 0)
         schedule_costs.chunks[i].gather_layer = middle.gather.layer.front();
@@ -303,7 +306,7 @@ std::int64_t CostEstimator::state_copies(const ChunkKey& key, const KindCosts& c
 // after its output left, is left out: the first layers gathered and the last reduced.
 CostEstimator::Serial CostEstimator::serial_of(const ChunkKey& key, int stage) {
   if (job().plan.bucket_bytes > 0) return {};
-  const KindCosts& middle = costs({1, false, false, key.recompute}, stage);
+  const KindCosts& middle = costs({1, false, false, key.recompute, key.modules}, stage);
   const auto layers = [&](int apart) { return std::max(0, key.layers - 1 - apart); };
   Serial serial;
   if (sharding_.parameters && (merged_lanes_ || sharding_.ahead == 0)) {
@@ -321,7 +324,7 @@ void CostEstimator::add_bus(ScheduleCosts& schedule_costs, const ChunkKey& key, 
   if (job().plan.bucket_bytes > 0 || merged_lanes_) return;
   const int stage =
       program::traits_of(schedule_costs.schedule).stage_of(static_cast<int>(position), schedule_costs.pipeline);
-  const KindCosts& middle = costs({1, false, false, key.recompute}, stage);
+  const KindCosts& middle = costs({1, false, false, key.recompute, key.modules}, stage);
   const std::int64_t gather = least(middle.gather_bus.layer), reduce = least(middle.reduce_bus.layer);
   const auto inside = [&](int apart) { return std::max(0, key.layers - 1 - apart); };
   ScheduleCosts::Chunk& chunk = schedule_costs.chunks[position];
@@ -359,7 +362,7 @@ void CostEstimator::add_ending(ScheduleCosts& schedule_costs, const Plan& plan, 
   for (int v = 0; v < plan.virtual_stages; ++v) {
     const auto position = static_cast<std::size_t>(plan.position_of(stage, v));
     const ChunkKey& chunk = chunks[position];
-    const KindCosts &c = costs(chunk, stage), &middle = costs({1, false, false, chunk.recompute}, stage);
+    const KindCosts &c = costs(chunk, stage), &middle = costs({1, false, false, chunk.recompute, chunk.modules}, stage);
     const Counts layers = layers_of(chunk);
     if (v == 0) ending.first_optimizer = c.first_optimizer;
     const std::int64_t reduce = c.reduce.of(layers);

@@ -20,7 +20,8 @@ Key key_of(Parts... parts) {
 }
 
 void append(Key& key, const ChunkKey& kind) {
-  key.insert(key.end(), {kind.layers, kind.embedding, kind.head, static_cast<int>(kind.recompute), kind.phase});
+  key.insert(key.end(), {kind.layers, kind.embedding, kind.head, static_cast<int>(kind.recompute), kind.modules.bits(),
+                         kind.phase});
 }
 
 constexpr auto kStagingAt = static_cast<std::size_t>(Space::kStaging);
@@ -62,6 +63,7 @@ Key state_fields(const Job& job, ChunkKey kind) {
                    p.offload.optimizer, p.offload.gradients, p.offload.parameters, p.pipeline > 1, accumulates);
   if (kind.embedding || kind.head) key.push_back(program::traits_of(p.schedule).folds ? 1 : 0);  // who adds tied ones
   kind.recompute = program::Recompute::kNone;
+  kind.modules = {};
   append(key, kind);
   return key;
 }

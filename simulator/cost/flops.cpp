@@ -24,6 +24,25 @@ double peak_flops(const program::Plan& plan, const hardware::Cluster& cluster) {
   return devices > 0 ? sum / devices : 0;
 }
 
+namespace {
+
+// Of a token, with the attention core as published (models::FlopsPerToken).
+double selective_flops(const program::Job& job, const models::FlopsPerToken& per_token) {
+  using program::Module;
+  const program::ModuleSet modules = modules_of(job.plan);
+  const models::ForwardFlops of = models::module_flops(job.model, job.training.sequence);
+  double flops = modules.has(Module::kCoreAttention) ? per_token.hardware_selective : per_token.model;
+  if (modules.has(Module::kMlp)) flops += of.mlp;
+  if (modules.has(Module::kMixture)) {
+    flops += of.mixture;
+  } else if (modules.has(Module::kSharedExperts)) {
+    flops += of.shared;
+  }
+  return flops + (modules.has(Module::kLatentUp) ? of.latent_heads : 0);
+}
+
+}  // namespace
+
 IterationFlops iteration_flops(const program::Job& job) {
   const models::FlopsPerToken per_token = program::flops_per_token(job);
   const double tokens = static_cast<double>(job.training.global_batch) * static_cast<double>(job.training.sequence);
@@ -32,7 +51,7 @@ IterationFlops iteration_flops(const program::Job& job) {
   for (std::size_t i = 0; i < layers.size(); ++i) {
     const auto how = job.plan.stage_recompute.empty() ? job.plan.recompute : job.plan.stage_recompute[i];
     const double whole = how == program::Recompute::kFull        ? per_token.hardware_full
-                         : how == program::Recompute::kSelective ? per_token.hardware_selective
+                         : how == program::Recompute::kSelective ? selective_flops(job, per_token)
                                                                  : per_token.model;
     const int modules = i + 1 == layers.size() ? job.model.mtp_depth() : 0;  // their layers are recomputed likewise
     const double share =

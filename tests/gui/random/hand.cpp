@@ -1,5 +1,7 @@
 #include "tests/gui/random/hand.h"
 
+#include <gtest/gtest.h>
+
 #include <QDir>
 #include <QTest>
 #include <fstream>
@@ -97,7 +99,11 @@ void Hand::rest() {
            work_under_way == 0;  // work that was given up holds its memory until it notices
   };
   // A run that ends loads its record: what is shown then is begun anew.
-  if (!QTest::qWaitFor(at_rest, kPatienceMs)) return;
+  EXPECT_TRUE(QTest::qWaitFor(at_rest, kPatienceMs))
+      << "never at rest: settled " << window_.document().settled() << ", searching " << window_.plans().is_searching()
+      << ", running " << window_.runs().is_running() << ", timeline " << window_.timeline().is_busy() << ", compare "
+      << window_.compare().is_busy() << ", validation " << window_.validation().is_busy() << ", work "
+      << work_under_way;
   window_.begin_example(staged_scenario());
   for (const MainWindow::View view : {MainWindow::kTimeline, MainWindow::kExplain}) {  // what they held is let go
     window_.show_view(view);

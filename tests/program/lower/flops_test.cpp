@@ -103,5 +103,16 @@ TEST(LoweredFlops, OfARandomPlanWithoutRecomputationOrFlashAreTheModelsOwn) {
   }
 }
 
+// Of each kind of module a forward of all layers: DeepSeek-V3 has 3 dense MLPs of 18,432 and 58 mixtures, 8 experts of
+// 2,048 each, a shared one and a router of 256; heads are made of latents of 1,536 and 512.
+TEST(ModuleFlops, AreThoseOfAForwardOfTheModules) {
+  const models::ForwardFlops of = models::module_flops(models::load_model("deepseek-v3"), 4096);
+  EXPECT_EQ(of.mlp, 3 * 6.0 * 7168 * 18432);
+  EXPECT_EQ(of.mixture, 58 * (9 * 6.0 * 7168 * 2048 + 2.0 * 7168 * 256));
+  EXPECT_EQ(of.shared, 58 * 6.0 * 7168 * 2048);
+  EXPECT_EQ(of.latent_heads, 61 * 2.0 * (1536 * 128 * 192 + 512 * 128 * 256));
+  EXPECT_EQ(of.core, 61 * 2.0 * 4096 * 128 * (192 + 128));
+}
+
 }  // namespace
 }  // namespace trivium::program

@@ -129,6 +129,16 @@ std::string schedules_in_words() {
   return words;
 }
 
+PlanField module_list() {
+  PlanField modules = choice("recompute_modules", FieldGroup::kMemory, "Recomputed modules", "NAME,NAME,...",
+                             "What selective recomputation drops: core_attn, mlp, moe, shared_experts, layernorm, "
+                             "moe_act or mla_up_proj; empty: core_attn",
+                             names_to<static_cast<Module>(kModules - 1)>, "");
+  modules.kind = FieldKind::kChoices;
+  modules.absent_when_empty = true;
+  return modules;
+}
+
 std::vector<PlanField> split_fields() {
   using enum FieldGroup;
   static const std::string order_of_passes = "Order of passes: " + schedules_in_words();
@@ -176,12 +186,6 @@ std::vector<PlanField> execution_fields() {
   PlanField by_chunk = choice("stage_recompute", kMemory, "Recompute by chunk", "NAME,NAME,...",
                               "Recompute of every chunk in model order", names_to<Recompute::kFull>, "");
   by_chunk.kind = FieldKind::kChoices;
-  PlanField modules = choice("recompute_modules", kMemory, "Recomputed modules", "NAME,NAME,...",
-                             "What selective recomputation drops: core_attn, mlp, moe, shared_experts, layernorm, "
-                             "moe_act or mla_up_proj; empty: core_attn",
-                             names_to<static_cast<Module>(kModules - 1)>, "");
-  modules.kind = FieldKind::kChoices;
-  modules.absent_when_empty = true;
   PlanField bucket = count("bucket_bytes", kCommunication, "Gradient buckets",
                            "Bytes of gradients reduced together; 0: one bucket per layer", 0);
   bucket.kind = FieldKind::kBytes;
@@ -194,7 +198,7 @@ std::vector<PlanField> execution_fields() {
                  "Activations recomputed in the backward pass", names_to<Recompute::kFull>, "none"),
           TRIVIUM_FIELD(recompute)),
       row(by_chunk, TRIVIUM_FIELD(stage_recompute)),
-      row(modules, TRIVIUM_FIELD(recompute_modules)),
+      row(module_list(), TRIVIUM_FIELD(recompute_modules)),
       row(choice("precision", kSoftware, "Precision", "TYPE",
                  "bf16, fp16, fp32 or fp64; default: what the devices do best", names_to<DType::kFp16>),
           TRIVIUM_FIELD(precision)),

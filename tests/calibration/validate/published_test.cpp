@@ -220,42 +220,6 @@ TEST(PublishedRow, OfAShippedShapeTakesWhatNoColumnSays) {
   EXPECT_EQ(model.latent, models::load_model("deepseek-v3").latent);
 }
 
-// Megatron-Bridge's switch, which its tables do not print: of rows that were traced to a recipe a note has it.
-TEST(PublishedRow, OverlapsExpertsWhereANoteSaysSo) {
-  const auto plan = [](const std::string& note, const std::string& experts) {
-    const std::string row = modern(
-        "M,s,dgx-h100,megatron-bridge,16,8,32,4096,32,4096,32000,128,1,1,1,1,16,no,1,none,bf16,flash,yes,,5,,A," +
-        note + ",mixtral-8x7b,8,128,14336,yes," + experts + ",,,,pretrain");
-    return read_published_run(CsvTable(row, "runs.csv").row(0));
-  };
-  EXPECT_TRUE(plan("recipe X; moe_a2a_overlap=True", "8,2,14336,,,1,8,1").job.plan.overlap.expert);
-  EXPECT_FALSE(plan("recipe X", "8,2,14336,,,1,8,1").job.plan.overlap.expert);
-  EXPECT_FALSE(plan("recipe X; moe_a2a_overlap=True", "8,2,14336,,,1,1,1").job.plan.overlap.expert);
-  EXPECT_NE(plan("recipe X; moe_a2a_overlap=True", "8,2,14336,,,1,8,1").plan,
-            plan("recipe X", "8,2,14336,,,1,8,1").plan);
-}
-
-// Likewise the modules that Megatron's selective recomputation drops; a table may say so of the mixture itself.
-TEST(PublishedRow, RecomputesTheModulesOfItsNote) {
-  using program::Module;
-  const auto read = [](const std::string& recompute, const std::string& note) {
-    return modern("M,s,dgx-h100,megatron-bridge,16,8,32,4096,32,4096,32000,128,1,1,1,1,16,no,1," + recompute +
-                  ",bf16,flash,yes,,5,,A," + note + ",mixtral-8x7b,8,128,14336,yes,8,2,14336,,,1,8,1,,,,pretrain");
-  };
-  const auto plan = [&](const std::string& recompute, const std::string& note) {
-    return read_published_run(CsvTable(read(recompute, note), "runs.csv").row(0)).job.plan;
-  };
-  EXPECT_EQ(plan("selective", "recipe X; modules:layernorm+moe_act; more").recompute_modules,
-            (std::vector{Module::kLayerNorm, Module::kMixtureActivation}));
-  EXPECT_EQ(plan("selective", "recipe X; modules:moe").recompute_modules, std::vector{Module::kMixture});
-  EXPECT_TRUE(plan("selective", "recipe X").recompute_modules.empty());
-  EXPECT_TRUE(plan("full", "recipe X; modules:moe").recompute_modules.empty());
-  EXPECT_EQ(plan("selective-moe", "recipe X").recompute_modules, std::vector{Module::kMixture});
-  EXPECT_EQ(plan("selective-moe", "recipe X").recompute, program::Recompute::kSelective);
-  EXPECT_EQ(reason_of(read("selective", "recipe X; modules:mamba")),
-            "notes: modules that a plan does not recompute by themselves");
-}
-
 TEST(PublishedRow, IsOfAnotherStackWhereItsRecipeSaysSo) {
   const auto plan = [](const std::string& note, const std::string& graphs) {
     std::string row = modern(

@@ -88,7 +88,9 @@ OpTable::OpTable(QWidget* parent)
 }
 
 void OpTable::show_stretch(Request request) {
+  const bool of_others = shown_.spans != request.spans;
   shown_ = std::move(request);
+  if (of_others) take({});  // its lines lead to spans that are there no more
   busy_ = true;
   title_->setText(tr("Ops of %1 …").arg(shown_.what));
   adder_.post(shown_);

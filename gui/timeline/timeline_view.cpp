@@ -85,7 +85,9 @@ TimelineView::TimelineView(QWidget* parent)
   column->addLayout(make_bar());
   column->addWidget(split, 1);
 
-  flame_->on_choose = [this](std::uint32_t like) { canvas_->select(SpanId{listed_timeline_, like}, true); };
+  flame_->on_choose = [this](std::uint32_t like) {
+    if (lists(like)) canvas_->select(SpanId{listed_timeline_, like}, true);
+  };
   connect(canvas_, &TimelineCanvas::save_wanted, this, &TimelineView::save_wanted);
   ops_->on_next = [this](std::uint32_t like) { go_to_next(like); };
   connect(canvas_, &TimelineCanvas::selection_changed, this, &TimelineView::update_panel);
@@ -459,8 +461,15 @@ std::string TimelineView::selection_csv() const {
   return spans_csv(*timelines[static_cast<std::size_t>(t)].spans, canvas_->stretch(t));
 }
 
+// While it is hidden what stands below may be of a timeline that is shown no more.
+bool TimelineView::lists(std::uint32_t span) const {
+  const auto& timelines = canvas_->timelines();
+  const auto at = static_cast<std::size_t>(listed_timeline_);
+  return listed_ && at < timelines.size() && timelines[at].spans == listed_ && span < listed_->size();
+}
+
 void TimelineView::go_to_next(std::uint32_t like) {
-  if (!listed_ || !listed_stretch_) return;
+  if (!lists(like) || !listed_stretch_) return;
   const auto selected = canvas_->selected();
   const OpNames names(*listed_);
   const bool on_it = selected && selected->timeline == listed_timeline_ && names.of(selected->span) == names.of(like);

@@ -95,6 +95,7 @@ class TimelineView : public QWidget {
   void update_panel();
   void update_below(int timeline, const QString& what);
   QString words_of_range(const SpanStore& store) const;
+  bool lists(std::uint32_t span) const;
   void go_to_next(std::uint32_t like);
   QString describe_selected() const;
 

@@ -61,5 +61,26 @@ TEST_F(Ops, FollowTheSelectionAndAClickGoesToTheNextOccurrence) {
   EXPECT_THAT(header, HasSubstr("op,kind,count,total_s"));
 }
 
+// Found by random actions: until the ops of another plan are added up, a click on a line of the plan before led to a
+// span that is not there.
+TEST_F(Ops, OfAnotherTimelineLeaveAtOnce) {
+  show_timeline();
+  ASSERT_FALSE(ops().ops().empty());
+  const auto before = window_.timeline().canvas().timelines().at(0).spans;
+  begin(small_scenario());
+  ASSERT_TRUE(QTest::qWaitFor([&] { return window_.view_is_ready() && !ops().is_busy(); }, kPatienceMs));
+  const auto now = window_.timeline().canvas().timelines().at(0).spans;
+  ASSERT_NE(before, now);
+  ops().show_stretch({before, {before->begin(), before->end(), {}}, {}, "what was shown"});
+  EXPECT_TRUE(ops().is_busy());
+  EXPECT_TRUE(ops().ops().empty());
+  EXPECT_EQ(ops().table().topLevelItemCount(), 0);
+  ASSERT_TRUE(QTest::qWaitFor([&] { return !ops().is_busy(); }, kPatienceMs));
+  ASSERT_GT(ops().table().topLevelItemCount(), 0);
+  const std::uint32_t beyond = static_cast<std::uint32_t>(now->size());
+  ops().on_next(beyond);  // of spans that are not those listed, as a table that is hidden may have them
+  window_.timeline().flame().on_choose(beyond);
+}
+
 }  // namespace
 }  // namespace trivium::gui

@@ -22,32 +22,15 @@ inline double keys_of_query(const Op& op) {
 /// Queries of a head that the cores' attention kernels handle together.
 constexpr std::int64_t kQueryBlock = 64;
 
+/// kAttention and its backward: such blocks of all heads and samples, the last of a sample's as one; of other kinds 0.
+constexpr double query_blocks(const Op& op) {
+  if ((op.kind != OpKind::kAttention && op.kind != OpKind::kAttentionBackward) || op.sequence <= 0) return 0;
+  const std::int64_t of_a_head = (op.sequence + kQueryBlock - 1) / kQueryBlock;
+  return static_cast<double>(op.m) / op.sequence * static_cast<double>(op.heads * of_a_head);
+}
+
 /// kAttentionBlock and its backward: which step of the ring it is; its keys come from the rank so many before.
 constexpr int ring_step(const Op& op) { return static_cast<int>(op.k); }
-
-/// Attention kinds: such blocks of all heads and samples, the last of a sample's as one; of a ring's step every meeting
-/// of one with a chunk of keys, windows aside. Of other kinds 0.
-constexpr double query_blocks(const Op& op) {
-  if (op.sequence <= 0) return 0;
-  const auto blocks = [&](std::int64_t queries) {
-    return static_cast<double>(op.heads * ((queries + kQueryBlock - 1) / kQueryBlock));
-  };
-  const double tokens = static_cast<double>(op.m);
-  switch (op.kind) {
-    case OpKind::kAttention:
-    case OpKind::kAttentionBackward:
-      return tokens / op.sequence * blocks(op.sequence);
-    case OpKind::kAttentionBlock:
-    case OpKind::kAttentionBlockBackward: {  // two chunks of queries and two of keys, those of its own up to the
-                                             // diagonal
-      const std::int64_t local = op.sequence / op.parts;
-      const double meetings = ring_step(op) == 0 ? 3 : 2;
-      return tokens / static_cast<double>(local) * meetings * blocks(local / 2);
-    }
-    default:
-      return 0;
-  }
-}
 
 /// kExpertBias and its backward: the first tensor rank alone has the bias, as the ranks' rows are summed.
 constexpr bool bias_on_one_tensor_rank(const Op& op) { return op.k == 1; }

@@ -225,15 +225,5 @@ TEST(QueryBlocks, AreOfSixtyFourQueriesOfAHead) {
   EXPECT_EQ(query_blocks(op_of(OpKind::kMatmul, 64, 64, 64)), 0);
 }
 
-// 512 tokens over two ranks: a rank has two chunks of 128, two blocks each, in two heads. At first both chunks of
-// queries meet the early keys, the late one also the late keys: 2 · 2 · 3. In the second step: 2 · 2 · 2.
-TEST(QueryBlocks, OfARingMeetAChunkOfKeysAtATime) {
-  Op op = attention(OpKind::kAttentionBlock, true);
-  op.m = 256, op.sequence = 512, op.parts = 2, op.k = 0;
-  EXPECT_EQ(query_blocks(op), 12);
-  op.k = 1;
-  EXPECT_EQ(query_blocks(op), 8);
-}
-
 }  // namespace
 }  // namespace trivium::program

@@ -123,11 +123,12 @@ class DeviceReader {
 
   void read_op_rates(const SourcedReader& rates) {
     for (const auto& [kind, at] : rates.sections()) {
-      at.plain().allow_only({"overhead", "seconds_per_flop", "seconds_per_byte", "spread"});
+      at.plain().allow_only({"overhead", "seconds_per_flop", "seconds_per_byte", "seconds_per_block", "spread"});
       OpRate rate;
       rate.overhead = at.constant("overhead").seconds();
       rate.seconds_per_flop = number_within(at.constant("seconds_per_flop"), 0, 1);
       rate.seconds_per_byte = number_within(at.constant("seconds_per_byte"), 0, 1);
+      if (at.has("seconds_per_block")) rate.seconds_per_block = number_within(at.constant("seconds_per_block"), 0, 1);
       rate.spread = number_within(at.constant("spread"), 0, 1000);
       to_.op_rates[kind] = rate;
     }
@@ -234,6 +235,7 @@ nlohmann::json device_to_json(const Device& device) {
                               {"seconds_per_flop", rate.seconds_per_flop},
                               {"seconds_per_byte", rate.seconds_per_byte},
                               {"spread", rate.spread}};
+    if (rate.seconds_per_block > 0) json["op_rates"][kind]["seconds_per_block"] = rate.seconds_per_block;
   }
   return json;
 }

@@ -15,12 +15,13 @@ enum class DeviceKind { kGpu, kCpu };
 enum class Arithmetic { kFp64, kFp32, kTf32, kBf16, kFp16, kFp8, kFp4 };
 
 /// Measured cost of one op kind on a device whose kernels are profiled rather than modelled (the CPU backend):
-/// seconds = overhead + flops * seconds_per_flop + bytes * seconds_per_byte.
+/// seconds = overhead + flops * seconds_per_flop + bytes * seconds_per_byte + blocks * seconds_per_block.
 struct OpRate {
   base::Seconds overhead;
   double seconds_per_flop = 0;
   double seconds_per_byte = 0;
-  double spread = 0;  ///< relative spread (p90-p10)/p50 of what it was measured from; 0 where unknown
+  double seconds_per_block = 0;  ///< attention: of every 64 queries of a head and sample
+  double spread = 0;             ///< relative spread (p90-p10)/p50 of what it was measured from; 0 where unknown
 };
 
 /// How the operands of a product in 8 bits or fewer are scaled.
@@ -61,7 +62,8 @@ struct Device {
   base::Seconds kernel_issue;       ///< host time to issue one kernel (floor for small ops)
   Physics physics;
   Fp8Rates fp8;
-  std::map<std::string, OpRate> op_rates;  ///< by op kind name; when present it replaces the physics for that kind
+  /// By op kind name, of attention also by its kernels (program::RateKind); replaces the physics for that kind.
+  std::map<std::string, OpRate> op_rates;
 };
 
 /// How the devices of one node reach each other.

@@ -89,10 +89,10 @@ std::vector<std::string> extrapolations(const Fit& fit, const program::Job& job)
   auto lowered = program::lower(job);
   const auto* program = std::get_if<program::Program>(&lowered);
   if (program == nullptr) return {};
-  std::map<program::OpKind, Reach> needed;
+  std::map<program::RateKind, Reach> needed;
   for (const program::Body& body : program->bodies) {
     for (const program::Op& op : body.ops) {
-      Reach& most = needed[op.kind];
+      Reach& most = needed[program::rate_kind_of(op)];
       most.flops = std::max(most.flops, op.flops);
       most.bytes = std::max(most.bytes, op.bytes);
     }

@@ -8,6 +8,7 @@
 
 #include "calibration/measurements/measurements.h"
 #include "hardware_profiles/hardware.h"
+#include "program/ir/rate_kind.h"
 #include "program/record/run_record.h"
 
 namespace trivium::calibration {
@@ -22,7 +23,7 @@ struct FittedNumber {
   std::string from;              ///< lineage: which data made it, or why it was left alone
 };
 
-/// The largest work of an op kind that was measured.
+/// The largest work of a kind that was measured.
 struct Reach {
   double flops = 0, bytes = 0;
 };
@@ -31,7 +32,7 @@ struct Fit {
   hardware::Node node;                ///< `sources` says for every fitted number what data made it
   std::vector<FittedNumber> numbers;  ///< in the order in which they were fitted
   std::vector<std::string> report;    ///< for people, one line each
-  std::map<program::OpKind, Reach> reach;
+  std::map<program::RateKind, Reach> reach;
 };
 
 /// Fits a copy of `base`. From near to far: the topology says what there is; benchmarks of collectives set the links;

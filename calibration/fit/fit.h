@@ -1,17 +1,21 @@
-// Fitting the cost of work to measured times: time = overhead + flops · a + bytes · b, every term at least zero.
+// Fitting the cost of work to measured times: time = overhead + flops · a + bytes · b + blocks · c, every term at
+// least zero.
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <span>
 
 namespace trivium::calibration {
 
-/// Overhead in seconds, then seconds per unit of the two sizes.
-using Terms = std::array<double, 3>;
+constexpr std::size_t kTerms = 4;
+
+/// Overhead in seconds, then seconds per unit of the three sizes.
+using Terms = std::array<double, kTerms>;
 
 /// What one shape took.
 struct Sample {
-  Terms sizes{};       ///< (1, flops, bytes)
+  Terms sizes{};       ///< (1, flops, bytes, blocks of queries)
   double seconds = 0;  ///< above zero
   double weight = 1;   ///< importance: its share of the time that is to be predicted
 };

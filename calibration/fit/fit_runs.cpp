@@ -8,22 +8,25 @@
 #include "calibration/fit/shapes.h"
 #include "calibration/measurements/quantities.h"
 #include "calibration/measurements/statistics.h"
+#include "simulator/cost/op_rate.h"
 
 namespace trivium::calibration {
 namespace {
 
 constexpr double kKnown = 0.25;  // relative: a term whose spread is larger is not told by the runs
 
+/// Names of a term by kind of fit, in the order of Terms.
+using TermNames = std::array<const char*, kTerms>;
+
 /// Rates of a kind that the base has: measured ones, or its physics in the same form.
-Terms prior_of(const hardware::Device& device, program::OpKind kind) {
-  const auto found = device.op_rates.find(std::string(program::name_of(kind)));
-  if (found != device.op_rates.end()) {
-    return {found->second.overhead.value(), found->second.seconds_per_flop, found->second.seconds_per_byte};
+Terms prior_of(const hardware::Device& device, program::RateKind kind) {
+  if (const hardware::OpRate* rate = simulator::find_rate(device, kind)) {
+    return {rate->overhead.value(), rate->seconds_per_flop, rate->seconds_per_byte, rate->seconds_per_block};
   }
   const double bandwidth = device.memory_bandwidth.value() * device.memory_efficiency;
   double peak = 0;
   for (const auto& [arithmetic, rate] : device.peak) peak = std::max(peak, rate.value());
-  return {device.kernel_issue.value(), 1 / (peak * device.gemm_efficiency * device.compute_scale), 1 / bandwidth};
+  return {device.kernel_issue.value(), 1 / (peak * device.gemm_efficiency * device.compute_scale), 1 / bandwidth, 0};
 }
 
 std::string describe(const program::RunRecord& record) {
@@ -38,9 +41,9 @@ std::string lineage(const KindSamples& kind, std::span<const program::RunRecord>
 }
 
 /// Names of the terms that are zero everywhere, or that the samples do not determine.
-std::string not_told(const KindSamples& kind, const TermFit& fit, const std::array<const char*, 3>& names) {
+std::string not_told(const KindSamples& kind, const TermFit& fit, const TermNames& names) {
   std::string text;
-  for (std::size_t j = 0; j < 3; ++j) {
+  for (std::size_t j = 0; j < kTerms; ++j) {
     const bool used = std::any_of(kind.samples.begin(), kind.samples.end(),
                                   [&](const Sample& sample) { return sample.sizes[j] > 0; });
     if (!used || fit.spread[j] <= kKnown) continue;
@@ -49,8 +52,7 @@ std::string not_told(const KindSamples& kind, const TermFit& fit, const std::arr
   return text;
 }
 
-std::string report_line(const std::string& what, const KindSamples& kind, const TermFit& fit,
-                        const std::array<const char*, 3>& names) {
+std::string report_line(const std::string& what, const KindSamples& kind, const TermFit& fit, const TermNames& names) {
   return fmt::format(
       "{}: {} shapes, {} events, error {:.1f} % -> {:.1f} %{}{}", what, kind.samples.size(), kind.events,
       kPercent * fit.before, kPercent * fit.after, not_told(kind, fit, names),
@@ -88,7 +90,7 @@ class RunFitter {
     note(fit_, std::move(number));
   }
 
-  void fit_kind(program::OpKind kind, KindSamples& samples) {
+  void fit_kind(program::RateKind kind, KindSamples& samples) {
     if (samples.samples.empty()) return;
     const std::string name(program::name_of(kind));
     Reach& reach = fit_.reach[kind];
@@ -103,28 +105,34 @@ class RunFitter {
     rate.overhead = base::Seconds(fitted.terms[0]);
     rate.seconds_per_flop = fitted.terms[1];
     rate.seconds_per_byte = fitted.terms[2];
+    rate.seconds_per_block = fitted.terms[3];
     rate.spread = quantile(samples.spread, 0.9) - quantile(samples.spread, 0.1);
     fit_.node.device.op_rates[name] = rate;
     const std::string pointer = "/device/op_rates/" + name;
-    constexpr std::array<const char*, 3> kTerms{"overhead", "seconds_per_flop", "seconds_per_byte"};
-    for (std::size_t j = 0; j < 3; ++j) {
+    constexpr TermNames kNames{"overhead", "seconds_per_flop", "seconds_per_byte", "seconds_per_block"};
+    for (std::size_t j = 0; j < kTerms; ++j) {
       const bool used = std::any_of(samples.samples.begin(), samples.samples.end(),
                                     [&](const Sample& sample) { return sample.sizes[j] > 0; });
-      if (used) add(pointer + "/" + kTerms[j], samples, prior[j], fitted.terms[j], fitted.spread[j]);
-      fit_.node.sources.erase(pointer + "/" +
-                              kTerms[j]);  // one source for the three terms, as their sum is what is known
+      if (used) add(pointer + "/" + kNames[j], samples, prior[j], fitted.terms[j], fitted.spread[j]);
+      fit_.node.sources.erase(pointer + "/" + kNames[j]);  // one source for all terms, as their sum is what is known
     }
     fit_.node.sources[pointer] =
         lineage(samples, records_) +
-        fmt::format("; up to {:.3g} FLOP, {:.3g} B{}", reach.flops, reach.bytes, not_told(samples, fitted, kTerms));
-    fit_.report.push_back(report_line(name, samples, fitted, kTerms));
+        fmt::format("; up to {:.3g} FLOP, {:.3g} B{}", reach.flops, reach.bytes, not_told(samples, fitted, kNames));
+    fit_.report.push_back(report_line(name, samples, fitted, kNames));
+  }
+
+  void report_missing(program::RateKind kind) {
+    if (measured_.compute.contains(kind)) return;
+    fit_.report.push_back(fmt::format("{}: in no run, kept from the base", program::name_of(kind)));
   }
 
   void report_missing() {
     for (int k = 0; k < program::kOpKinds; ++k) {
       const auto kind = static_cast<program::OpKind>(k);
-      if (program::is_communication(kind) || measured_.compute.contains(kind)) continue;
-      fit_.report.push_back(fmt::format("{}: in no run, kept from the base", program::name_of(kind)));
+      if (program::is_communication(kind)) continue;
+      report_missing({kind, false});
+      if (program::has_flash_rates(kind)) report_missing({kind, true});
     }
   }
 
@@ -140,7 +148,7 @@ class RunFitter {
       return;
     }
     const double bandwidth = node.intra.bandwidth.value();
-    const Terms prior{node.intra.latency.value(), 1 / (bandwidth * node.intra.efficiency), 0};
+    const Terms prior{node.intra.latency.value(), 1 / (bandwidth * node.intra.efficiency), 0, 0};
     const TermFit fitted = fit_terms(samples.samples, prior);
     add("/intra/latency", samples, prior[0], fitted.terms[0], fitted.spread[0]);
     node.intra.latency = base::Seconds(fitted.terms[0]);
@@ -150,7 +158,7 @@ class RunFitter {
       node.intra.bandwidth = base::BytesPerSecond(fresh);
     }
     node.sources["/intra/latency"] = node.sources["/intra/bandwidth"] = lineage(samples, records_);
-    fit_.report.push_back(report_line("intra", samples, fitted, {"latency", "bandwidth", ""}));
+    fit_.report.push_back(report_line("intra", samples, fitted, {"latency", "bandwidth", "", ""}));
   }
 
   void fit_skew() {

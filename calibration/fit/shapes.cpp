@@ -8,6 +8,7 @@
 #include "base/refuse.h"
 #include "calibration/measurements/run_events.h"
 #include "calibration/measurements/statistics.h"
+#include "program/ir/op_views.h"
 
 namespace trivium::calibration {
 namespace {
@@ -43,8 +44,8 @@ double typical(const Gathered& shape) {
 }
 
 Terms sizes_of(const Op& op, int ranks) {
-  if (!program::is_communication(op.kind)) return {1, op.flops, op.bytes};
-  return {1, op.kind == OpKind::kAllReduce ? op.bytes * ranks : op.bytes, 0};
+  if (!program::is_communication(op.kind)) return {1, op.flops, op.bytes, program::query_blocks(op)};
+  return {1, op.kind == OpKind::kAllReduce ? op.bytes * ranks : op.bytes, 0, 0};
 }
 
 void add_shape(const Gathered& shape, std::size_t record, double disturbance, KindSamples& to) {
@@ -134,7 +135,7 @@ OpSamples measure(std::span<const program::RunRecord> records) {
     for (const auto& [key, shape] : shapes) {
       const bool communicates = program::is_communication(shape.op->kind);
       add_shape(shape, r + 1, communicates ? late_ends : result.disturbance.back(),
-                communicates ? result.communication : result.compute[shape.op->kind]);
+                communicates ? result.communication : result.compute[program::rate_kind_of(*shape.op)]);
     }
     if (const double late = late_hosts(program, events); late >= 0) result.late.push_back(late);
     gaps.push_back(host_gap(program, records[r]));

@@ -6,11 +6,12 @@
 #include <vector>
 
 #include "calibration/fit/fit.h"
+#include "program/ir/rate_kind.h"
 #include "program/record/run_record.h"
 
 namespace trivium::calibration {
 
-/// What all shapes of one op kind took.
+/// What all shapes of one kind took.
 struct KindSamples {
   std::vector<Sample> samples;  ///< one a shape and record
   std::vector<double> spread;   ///< every event over its shape's own typical time
@@ -19,8 +20,8 @@ struct KindSamples {
 };
 
 struct OpSamples {
-  std::map<program::OpKind, KindSamples> compute;  ///< sizes (1, FLOPs, bytes)
-  KindSamples communication;  ///< inside one node: sizes (1, bytes read, 0); see docs/explanation/cost-model.md
+  std::map<program::RateKind, KindSamples> compute;  ///< sizes (1, FLOPs, bytes, blocks of queries)
+  KindSamples communication;  ///< inside one node: sizes (1, bytes read, 0, 0); see docs/explanation/cost-model.md
   std::vector<double> late;   ///< per record with ranks that meet inside a layer: mean wait over log2(ranks) of such a
                               ///< collective, but for interruptions, s
   std::vector<double>

@@ -24,7 +24,10 @@ const std::vector<Improvement>& improvements() {
       {"arithmetic +10 %",
        [](hardware::Node& node) {
          node.device.compute_scale *= kBetter;
-         for (auto& [kind, rate] : node.device.op_rates) rate.seconds_per_flop /= kBetter;
+         for (auto& [kind, rate] : node.device.op_rates) {
+           rate.seconds_per_flop /= kBetter;
+           rate.seconds_per_block /= kBetter;
+         }
        }},
       {"memory bandwidth +10 %",
        [](hardware::Node& node) {

@@ -32,6 +32,7 @@ constexpr Cost kCosts[] = {
          rate.overhead = rate.overhead / f;
          rate.seconds_per_flop /= f;
          rate.seconds_per_byte /= f;
+         rate.seconds_per_block /= f;
        }
      }},
     {"device memory",

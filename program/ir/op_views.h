@@ -19,6 +19,16 @@ inline double keys_of_query(const Op& op) {
   return op.document_keys > 0 ? op.document_keys : models::keys_seen(op.sequence, op.window, op.chunked);
 }
 
+/// Queries of a head that the cores' attention kernels handle together.
+constexpr std::int64_t kQueryBlock = 64;
+
+/// kAttention and its backward: such blocks of all heads and samples, the last of a sample's as one; of other kinds 0.
+constexpr double query_blocks(const Op& op) {
+  if ((op.kind != OpKind::kAttention && op.kind != OpKind::kAttentionBackward) || op.sequence <= 0) return 0;
+  const std::int64_t of_a_head = (op.sequence + kQueryBlock - 1) / kQueryBlock;
+  return static_cast<double>(op.m) / op.sequence * static_cast<double>(op.heads * of_a_head);
+}
+
 /// kAttentionBlock and its backward: which step of the ring it is; its keys come from the rank so many before.
 constexpr int ring_step(const Op& op) { return static_cast<int>(op.k); }
 

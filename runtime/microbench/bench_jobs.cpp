@@ -22,6 +22,13 @@ struct Variant {
   bool gpu = false;  ///< bf16, fused attention, heads of 64
 };
 
+/// Attention alone: many or few heads, narrow or wide ones, over short and long samples.
+struct Heads {
+  std::int64_t hidden, sequence;
+  int micro_batch;
+  std::int64_t heads, head_dim;
+};
+
 /// A variant whose sequence lies on two ranks, or whose layers are mixtures of experts.
 enum class Kind : std::uint8_t { kRing, kAllToAll, kMixture };
 struct Special {
@@ -58,6 +65,15 @@ constexpr Variant kGpuQuick[] = {{768, 1024, 8, 1, false, 50304, true},
                                  {1600, 1024, 8, 1, false, 50304, true},
                                  {2048, 1024, 8, 2, true, 32000, true}};
 
+// What a head costs apart from its FLOPs and bytes shows where heads are many and samples short; what a byte costs,
+// where heads are wide. Both kernels run all of them.
+constexpr Heads kHeadsFull[] = {{128, 64, 1, 4, 32},   {128, 64, 8, 16, 32},  {256, 64, 4, 4, 64},
+                                {128, 128, 4, 8, 16},  {256, 128, 4, 8, 64},  {256, 256, 1, 4, 64},
+                                {128, 256, 2, 16, 32}, {256, 512, 1, 8, 32},  {128, 512, 2, 4, 64},
+                                {128, 1024, 1, 4, 32}, {128, 1024, 1, 4, 128}};
+constexpr Heads kHeadsQuick[] = {{128, 64, 1, 4, 32},  {128, 64, 4, 16, 32}, {128, 128, 4, 4, 64},
+                                 {128, 256, 1, 8, 32}, {128, 512, 1, 4, 64}, {64, 1024, 1, 2, 32}};
+
 program::Job job_of(const Variant& v) {
   const std::int64_t head_dim = v.gpu ? 64 : 32;
   program::Job job;
@@ -92,6 +108,14 @@ program::Program program_of(const program::Job& job) {
   return program;
 }
 
+program::Job job_of(const Heads& h, program::Attention attention) {
+  program::Job job = job_of(Variant{h.hidden, h.sequence, h.micro_batch, 1});
+  job.model.heads = job.model.kv_heads = h.heads;
+  job.model.head_dim = h.head_dim;
+  job.plan.attention = attention;
+  return job;
+}
+
 program::Job job_of(const Special& special) {
   program::Job job = job_of(special.variant);
   if (special.kind == Kind::kMixture) {
@@ -106,9 +130,15 @@ program::Job job_of(const Special& special) {
   return job;
 }
 
-std::vector<program::Program> programs_of(std::span<const Variant> variants, std::span<const Special> specials) {
+std::vector<program::Program> programs_of(std::span<const Variant> variants, std::span<const Heads> heads,
+                                          std::span<const Special> specials) {
   std::vector<program::Program> programs;
   for (const Variant& variant : variants) programs.push_back(program_of(job_of(variant)));
+  for (const Heads& each : heads) {
+    for (const auto attention : {program::Attention::kUnfused, program::Attention::kFlash}) {
+      programs.push_back(program_of(job_of(each, attention)));
+    }
+  }
   for (const Special& special : specials) programs.push_back(program_of(job_of(special)));
   return programs;
 }
@@ -146,11 +176,11 @@ void order_by_dependencies(program::Program& program) {
 }
 
 std::vector<program::Program> bench_programs(bool quick) {
-  return quick ? programs_of(kQuick, kSpecialQuick) : programs_of(kFull, kSpecialFull);
+  return quick ? programs_of(kQuick, kHeadsQuick, kSpecialQuick) : programs_of(kFull, kHeadsFull, kSpecialFull);
 }
 
 std::vector<program::Program> gpu_bench_programs(bool quick) {
-  return quick ? programs_of(kGpuQuick, {}) : programs_of(kGpuFull, {});
+  return quick ? programs_of(kGpuQuick, {}, {}) : programs_of(kGpuFull, {}, {});
 }
 
 program::VerifiedProgram tensor_program(int ranks) {

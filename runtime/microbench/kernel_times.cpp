@@ -7,6 +7,7 @@
 #include <tuple>
 
 #include "base/seconds.h"
+#include "program/ir/op_views.h"
 #include "runtime/executor/rank_executor.h"
 #include "runtime/inproc/cores.h"
 #include "runtime/microbench/alone_communicator.h"
@@ -80,7 +81,7 @@ std::vector<std::vector<StepEvents>> run(const program::Program& program, int ra
 }
 
 auto shape_of(const Op& op) {
-  return std::tuple(op.kind, op.dtype, op.m, op.n, op.k, op.elements, op.heads, op.sequence, op.window,
+  return std::tuple(op.kind, op.dtype, op.m, op.n, op.k, op.elements, op.heads, op.sequence, op.window, op.flash,
                     op.weight_transposed, op.flops, op.bytes);
 }
 
@@ -116,8 +117,9 @@ void add_shapes(const Shapes& shapes, KernelTimes& times) {
   for (const auto& [key, shape] : shapes) {
     const double seconds = quantile(shape.means, 0.5);
     if (seconds <= 0) continue;
-    times.shapes[shape.op->kind].push_back({shape.op->flops, shape.op->bytes, seconds});
-    for (const double single : shape.singles) times.spread[shape.op->kind].push_back(single / seconds);
+    const program::RateKind kind = program::rate_kind_of(*shape.op);
+    times.shapes[kind].push_back({shape.op->flops, shape.op->bytes, program::query_blocks(*shape.op), seconds});
+    for (const double single : shape.singles) times.spread[kind].push_back(single / seconds);
   }
 }
 

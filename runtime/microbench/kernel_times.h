@@ -8,22 +8,23 @@
 #include <vector>
 
 #include "program/ir/program.h"
+#include "program/ir/rate_kind.h"
 #include "runtime/backend.h"
 #include "runtime/data/corpus.h"
 
 namespace trivium::runtime::microbench {
 
-/// One shape of an op kind.
+/// One shape of an op kind. `blocks`: program::query_blocks.
 struct ShapeTime {
-  double flops = 0, bytes = 0;
+  double flops = 0, bytes = 0, blocks = 0;
   double seconds = 0;  ///< from its start to the start of the next op: the mean of a step, median over steps and ranks
 };
 
 struct KernelTimes {
-  std::map<program::OpKind, std::vector<ShapeTime>> shapes;
-  std::map<program::OpKind, std::vector<double>> spread;  ///< single times over their shape's own
-  double host_gap = 0;                                    ///< median seconds between two ops, contained in the times
-  double host_gap_spread = 0;                             ///< from the tenth to the ninetieth of a hundred, relative
+  std::map<program::RateKind, std::vector<ShapeTime>> shapes;
+  std::map<program::RateKind, std::vector<double>> spread;  ///< single times over their shape's own
+  double host_gap = 0;                                      ///< median seconds between two ops, contained in the times
+  double host_gap_spread = 0;                               ///< from the tenth to the ninetieth of a hundred, relative
 };
 
 /// Runs every program on `ranks` threads at once, each for itself: collectives do nothing. The first step warms up.

@@ -145,7 +145,7 @@ LinkTimes time_links(int ranks, bool quick) {
       for (const std::int64_t count : kElements) {
         const int repeats = (quick ? 20 : 100) + (count < kElements[2] ? 200 : 0);
         const std::vector<double> seconds = time_call(members, kind, count, repeats);
-        shapes.push_back({0, bytes_read(kind, members, count), quantile(seconds, 0.5)});
+        shapes.push_back({.bytes = bytes_read(kind, members, count), .seconds = quantile(seconds, 0.5)});
         spreads.push_back(spread(seconds));
       }
     }

@@ -34,7 +34,7 @@ std::string origin(int ranks, bool quick) {
 template <class Work>
 double best(const microbench::KernelTimes& times, OpKind kind, Work work) {
   double rate = 0;
-  const auto found = times.shapes.find(kind);
+  const auto found = times.shapes.find({kind});
   if (found == times.shapes.end()) return 0;
   for (const auto& shape : found->second) rate = std::max(rate, work(shape) / shape.seconds);
   return rate;

@@ -17,7 +17,8 @@ void set_rates(hardware::Node& node, const KernelTimes& times, const std::string
     rate.spread = quantile(spread, 0.9) - quantile(spread, 0.1);
     double error = 0;
     for (const auto& s : shapes) {
-      const double fitted = rate.overhead.value() + s.flops * rate.seconds_per_flop + s.bytes * rate.seconds_per_byte;
+      const double fitted = rate.overhead.value() + s.flops * rate.seconds_per_flop + s.bytes * rate.seconds_per_byte +
+                            s.blocks * rate.seconds_per_block;
       error += std::abs(fitted / s.seconds - 1) / static_cast<double>(shapes.size());
     }
     node.device.op_rates[name] = rate;

@@ -5,7 +5,6 @@
 #include <cassert>
 #include <cmath>
 #include <cstdint>
-#include <string>
 
 #include "program/ir/op_kinds.h"
 #include "program/ir/op_views.h"
@@ -13,6 +12,7 @@
 #include "simulator/cost/fp8.h"
 #include "simulator/cost/gemm.h"
 #include "simulator/cost/issue.h"
+#include "simulator/cost/op_rate.h"
 #include "simulator/cost/transformer_engine.h"
 
 namespace trivium::simulator {
@@ -115,9 +115,7 @@ base::Seconds core_time(const program::Op& op, const hardware::Device& device) {
 }
 
 const hardware::OpRate* rate_of(const program::Op& op, const hardware::Device& device) {
-  if (device.op_rates.empty()) return nullptr;
-  const auto found = device.op_rates.find(std::string(program::name_of(op.kind)));
-  return found == device.op_rates.end() ? nullptr : &found->second;
+  return find_rate(device, program::rate_kind_of(op));
 }
 
 /// Whether the host issues the op apart from the device: not on cores, and not in rates measured end to end.
@@ -141,8 +139,7 @@ bool runs_on_host(const program::Op& op, const program::StackTraits& stack) {
 
 base::Seconds device_cost(const program::Op& op, const hardware::Device& device, const program::StackTraits& stack) {
   if (const hardware::OpRate* rate = rate_of(op, device)) {
-    return rate->overhead +
-           base::Seconds(op.flops * rate->seconds_per_flop + core_bytes(op, device) * rate->seconds_per_byte);
+    return time_at(*rate, op, core_bytes(op, device));
   }
   if (device.kind == hardware::DeviceKind::kCpu) return core_time(op, device);
   if (runs_on_host(op, stack)) return base::Seconds(static_cast<double>(op.elements) / stack.host_adam);

@@ -52,7 +52,7 @@ std::optional<program::Infeasible> unsupported_by(const program::Job& job, const
     if (to_disk && group.node.disk.value() <= 0) {
       return program::Infeasible{"disk", fmt::format("the profile of {} has no disk to offload to", group.node.name)};
     }
-    // Cores run either; their profile says which of the two was measured to be the faster.
+    // Cores run either; their profile says which of the two is their default.
     const bool is_core = device.kind == hardware::DeviceKind::kCpu;
     if (job.plan.attention == program::Attention::kFlash && !device.flash_attention && !is_core) {
       return program::Infeasible{"flash-attention", fmt::format("{} has no flash attention kernels", device.name)};

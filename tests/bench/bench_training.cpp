@@ -70,7 +70,6 @@ void train(std::int64_t sequence, Split split, int ranks, const bench::GemmPeak&
   const program::Job job = job_of(sequence, split, ranks);
   hardware::Cluster cluster = hardware::load_cluster("generic-cpu");
   cluster.groups.front().node.devices = job.plan.ranks();
-  cluster.groups.front().node.device.flash_attention = true;  // the kernels are there
   const auto program = simulator::prepare(job, cluster, {.fits = false}).value_or_throw().verified();
   runtime::TrainOptions options;
   options.steps = sequence <= kFewTokens ? kManySteps : kFewSteps;

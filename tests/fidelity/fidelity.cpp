@@ -148,7 +148,6 @@ int compare(const std::string& text, int rounds, std::int64_t steps) {
   options.quick = true;
   options.progress = say;
   hardware::Node profile = runtime::profile_this_machine(options);
-  profile.device.flash_attention = true;  // rings of context ranks ask for it; the CPU backend has both
   const hardware::Cluster cluster = cluster_of(profile);
   const std::vector<Case> lessons = fidelity::lessons(), plans = fidelity::plans();
   std::vector<Lesson> taught;

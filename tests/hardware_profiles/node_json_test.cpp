@@ -174,6 +174,18 @@ TEST(Node, KeepsMeasuredOpRates) {
   const Node again = node_from_json(to_json(node), "again.json");
   EXPECT_EQ(again.device.op_rates.at("gemm").overhead, node.device.op_rates.at("gemm").overhead);
   EXPECT_EQ(again.device.op_rates.at("gemm").spread, 0.07);
+  EXPECT_EQ(again.device.op_rates.at("gemm").seconds_per_block, 0);  // not said
+}
+
+TEST(Node, KeepsWhatABlockOfQueriesTakes) {
+  nlohmann::json json = small_node();
+  json["device"]["op_rates"]["flash_attention"] = {{"overhead", "3 us"},
+                                                   {"seconds_per_flop", 1.25e-10},
+                                                   {"seconds_per_byte", 0.0},
+                                                   {"seconds_per_block", 2.5e-6},
+                                                   {"spread", 0.07}};
+  const Node again = node_from_json(to_json(node_from_json(json, "node.json")), "again.json");
+  EXPECT_EQ(again.device.op_rates.at("flash_attention").seconds_per_block, 2.5e-6);
 }
 
 }  // namespace

@@ -47,7 +47,6 @@ double worst_of(const std::vector<double>& ours, const std::vector<double>& thei
 program::VerifiedProgram ordered(const program::Job& job) {
   hardware::Cluster cluster = hardware::load_cluster("generic-cpu");
   cluster.groups.front().node.devices = job.plan.ranks();
-  cluster.groups.front().node.device.flash_attention = true;  // the kernels are there
   return simulator::prepare(job, cluster, {.fits = false}).value_or_throw().verified();
 }
 

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <limits>
 
+#include "program/ir/op_views.h"
 #include "runtime/cpu/dropping.h"
 #include "runtime/cpu/variants/eigen.h"
 
@@ -15,7 +16,7 @@ namespace trivium::runtime::cpu::TRIVIUM_CPU_VARIANT {
 /// Query rows handled together. Causality lets a block read keys up to the end of the block only, and those of its
 /// first row's window, so what lies outside costs no more than a block per row; and with flash no more than this many
 /// rows of probabilities exist at once.
-constexpr Index kQueryBlock = 64;
+constexpr Index kQueryBlock = program::kQueryBlock;
 
 /// Of the tensor rank's heads, the first that an attention op sees.
 [[maybe_unused]] static Index first_head(const program::Op& op, int context_rank) {

@@ -97,6 +97,48 @@ TEST(Calibrate, MoreRunsTeachMore) {
   EXPECT_NEAR(error_of(small_job(1, 2, 1, 2), truth, fit.node), 0, 0.05);
 }
 
+program::Job flash_job(int tensor, int micro_batch) {
+  program::Job job = small_job(tensor, 1, 1, micro_batch);
+  job.plan.attention = program::Attention::kFlash;
+  return job;
+}
+
+/// Flash attention whose FLOPs and bytes take twice those of unfused kernels, and a block of 64 queries 20 us more.
+hardware::Node with_flash_rates() {
+  hardware::Node node = rated_node(1);
+  for (const char* pass : {"", "_backward"}) {
+    hardware::OpRate& rate = node.device.op_rates[std::string("flash_attention") + pass];
+    rate = {base::Seconds(1e-6), 4e-11, 2e-10, 2e-5};
+  }
+  return node;
+}
+
+// Samples of 64 tokens are a block each; 4 heads, of one to eight samples, on one rank or two.
+TEST(Calibrate, LearnsEachKernelOfAttentionFromItsOwnRuns) {
+  const hardware::Node truth = with_flash_rates(), base = rated_node(1);
+  const program::RunRecord records[] = {synthetic_run(flash_job(1, 1), truth), synthetic_run(flash_job(2, 4), truth),
+                                        synthetic_run(flash_job(1, 8), truth),
+                                        synthetic_run(small_job(1, 1, 1, 2), truth)};
+  ASSERT_GT(std::abs(error_of(flash_job(1, 4), truth, base)), 0.1);
+  const Fit fit = calibrate(base, records);
+  EXPECT_NEAR(error_of(flash_job(1, 4), truth, fit.node), 0, 0.03);
+  EXPECT_NEAR(error_of(small_job(1, 1, 1, 4), truth, fit.node), 0, 0.03);
+  EXPECT_NEAR(fit.node.device.op_rates.at("attention").seconds_per_flop, 2e-11, 0.1e-11);
+  EXPECT_THAT(fit.report, Contains(HasSubstr("flash_attention_backward: 3 shapes")));
+  const hardware::Node read = hardware::node_from_json(hardware::to_json(fit.node), "fit");
+  EXPECT_EQ(read.device.op_rates.at("flash_attention").seconds_per_block,
+            fit.node.device.op_rates.at("flash_attention").seconds_per_block);
+}
+
+// Whatever runs say nothing of stays as it is in the base, and is not invented where the base has nothing.
+TEST(Calibrate, SaysWhichKernelOfAttentionWasInNoRun) {
+  const program::RunRecord record = synthetic_run(small_job(1, 1, 1, 2), rated_node(1));
+  const Fit of_both = calibrate(with_flash_rates(), std::span(&record, 1));
+  EXPECT_THAT(of_both.report, Contains("flash_attention: in no run, kept from the base"));
+  EXPECT_EQ(of_both.node.device.op_rates.at("flash_attention").seconds_per_block, 2e-5);
+  EXPECT_FALSE(calibrate(rated_node(1), std::span(&record, 1)).node.device.op_rates.contains("flash_attention"));
+}
+
 TEST(Calibrate, LeavesTheBaseAloneAndSaysWhereNumbersComeFrom) {
   const hardware::Node base = rated_node(1);
   const program::RunRecord record = synthetic_run(small_job(2, 1, 1, 2), rated_node(2));

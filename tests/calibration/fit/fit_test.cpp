@@ -24,8 +24,26 @@ TEST(FitTerms, FindsTermsThatTheSamplesTellApart) {
   const Terms truth{2e-6, 1e-11, 3e-10}, prior{1e-6, 4e-11, 1e-10};
   const TermFit fit = fit_terms(samples_of(truth, kShapes), prior);
   for (std::size_t j = 0; j < 3; ++j) EXPECT_NEAR(fit.terms[j] / truth[j], 1, 0.05) << j;
+  EXPECT_EQ(fit.terms[3], 0);  // no sample has blocks
   EXPECT_LT(fit.after, 0.01);
   EXPECT_GT(fit.before, 0.3);
+}
+
+// Samples of few FLOPs in many blocks and of many in few. A prior that knows nothing of blocks holds their term back,
+// and the others make up for it.
+TEST(FitTerms, FindsWhatABlockTakes) {
+  const Terms truth{2e-6, 1e-11, 3e-10, 4e-6}, prior{1e-6, 4e-11, 1e-10, 1e-6};
+  std::vector<Sample> samples;
+  for (const Terms& sizes : {Terms{1, 1e5, 1e4, 1}, Terms{1, 1e6, 1e5, 16}, Terms{1, 1e8, 1e5, 2},
+                             Terms{1, 1e8, 1e6, 64}, Terms{1, 1e7, 1e6, 4}, Terms{1, 1e5, 1e4, 64}}) {
+    samples.push_back({sizes, time_of(truth, sizes), 1});
+  }
+  const TermFit fit = fit_terms(samples, prior);
+  for (std::size_t j = 0; j < kTerms; ++j) EXPECT_NEAR(fit.terms[j] / truth[j], 1, 0.05) << j;
+  const TermFit unaware = fit_terms(samples, {1e-6, 4e-11, 1e-10, 0});
+  EXPECT_LT(unaware.after, 0.05);
+  EXPECT_GT(unaware.before, 0.3);
+  EXPECT_GT(unaware.terms[3], 0.8 * truth[3]);
 }
 
 // One shape cannot tell terms apart: all of them scale by its measured over predicted time, 3.

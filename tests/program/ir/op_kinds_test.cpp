@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 
 #include "models/model.h"
+#include "program/ir/op_views.h"
+#include "program/ir/rate_kind.h"
 #include "program/plan/stack.h"
 
 namespace trivium::program {
@@ -201,6 +203,26 @@ TEST(StackTraits, AreFoundByName) {
   }
   EXPECT_EQ(all_stacks().size(), 29u);
   EXPECT_EQ(find_stack("megatron-2099"), nullptr);
+}
+
+TEST(RateKind, TellsAttentionApartByItsKernels) {
+  EXPECT_EQ(name_of(rate_kind_of(attention(OpKind::kAttention, false))), "attention");
+  EXPECT_EQ(name_of(rate_kind_of(attention(OpKind::kAttention, true))), "flash_attention");
+  EXPECT_EQ(name_of(rate_kind_of(attention(OpKind::kAttentionBackward, true))), "flash_attention_backward");
+  EXPECT_EQ(name_of(other_kernels(rate_kind_of(attention(OpKind::kAttentionBackward, true)))), "attention_backward");
+  Op product = op_of(OpKind::kMatmul, 3, 5, 7);
+  product.flash = true;  // means nothing here
+  EXPECT_EQ(name_of(rate_kind_of(product)), "matmul");
+  EXPECT_EQ(name_of(other_kernels(rate_kind_of(product))), "matmul");
+}
+
+// Two samples of 10 tokens and 2 heads: a block each. Of 130 tokens: 64, 64 and 2, so 2 · 2 · 3.
+TEST(QueryBlocks, AreOfSixtyFourQueriesOfAHead) {
+  Op op = attention(OpKind::kAttention, true);
+  EXPECT_EQ(query_blocks(op), 4);
+  op.m = 260, op.sequence = 130;
+  EXPECT_EQ(query_blocks(op), 12);
+  EXPECT_EQ(query_blocks(op_of(OpKind::kMatmul, 64, 64, 64)), 0);
 }
 
 }  // namespace

@@ -77,7 +77,6 @@ Folder::~Folder() {
 program::VerifiedProgram program_of(const program::Job& job) {
   hardware::Cluster cluster = hardware::load_cluster("generic-cpu");
   cluster.groups.front().node.devices = job.plan.ranks();
-  cluster.groups.front().node.device.flash_attention = true;  // the kernels are there
   return simulator::prepare(job, cluster, {.fits = false}).value_or_throw().verified();
 }
 

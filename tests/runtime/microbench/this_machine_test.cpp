@@ -20,9 +20,27 @@ TEST(Profile, MeasuresANodeThatReadsBack) {
   EXPECT_GT(lines, 3);
   EXPECT_EQ(node.name, "this-machine");
   EXPECT_EQ(node.devices, hardware::machine_cores());
-  for (const char* kind : {"matmul", "matmul_wgrad", "attention", "norm", "activation", "adamw", "rotary", "loss",
-                           "attention_block", "attention_block_backward", "split_kv", "join_kv", "pack_heads",
-                           "unpack_tokens", "route", "dispatch", "combine_backward", "expert_matmul_wgrad"}) {
+  for (const char* kind : {"matmul",
+                           "matmul_wgrad",
+                           "attention",
+                           "attention_backward",
+                           "flash_attention",
+                           "flash_attention_backward",
+                           "norm",
+                           "activation",
+                           "adamw",
+                           "rotary",
+                           "loss",
+                           "attention_block",
+                           "attention_block_backward",
+                           "split_kv",
+                           "join_kv",
+                           "pack_heads",
+                           "unpack_tokens",
+                           "route",
+                           "dispatch",
+                           "combine_backward",
+                           "expert_matmul_wgrad"}) {
     ASSERT_TRUE(node.device.op_rates.contains(kind)) << kind;
     const hardware::OpRate& rate = node.device.op_rates.at(kind);
     EXPECT_GT(rate.overhead.value() + rate.seconds_per_flop + rate.seconds_per_byte, 0) << kind;

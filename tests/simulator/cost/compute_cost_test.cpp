@@ -97,6 +97,50 @@ TEST(ComputeCost, OfAProfiledKindIsItsMeasuredRate) {
   EXPECT_NEAR(compute_cost(op, device, stack("trivium")).value(), 10.4208e-6, 1e-12);
 }
 
+/// Two samples of 100 tokens in 3 heads of 16: 2 x 3 x 2 blocks of 64 queries, the second of each with 36.
+Op attention_of(bool flash, OpKind kind = OpKind::kAttention) {
+  Op op;
+  op.kind = kind;
+  op.m = 200, op.n = 48, op.sequence = 100;
+  op.heads = op.kv_heads = 3, op.head_dim = 16, op.flash = flash;
+  program::fill_work(op);
+  return op;
+}
+
+// Flash: 4 · 200 · 3 · 16 · 50 = 1,920,000 FLOP and (4 · 144 + 6 · 48) · 200 · 2 = 345,600 B in fp32: 2 us + 96 us +
+// 103.68 us + 12 · 0.5 us = 207.68 us. Unfused: 3,840,000 FLOP and 345,600 + 9 · 2 · 200 · 100 · 3 = 1,425,600 B:
+// 1 us + 38.4 us + 142.56 us = 181.96 us.
+TEST(ComputeCost, OfAttentionIsTheMeasuredRateOfItsKernels) {
+  hardware::Device device = core();
+  device.op_rates["attention"] = {
+      .overhead = base::Seconds(1e-6), .seconds_per_flop = 1e-11, .seconds_per_byte = 1e-10};
+  device.op_rates["flash_attention"] = {
+      .overhead = base::Seconds(2e-6), .seconds_per_flop = 5e-11, .seconds_per_byte = 3e-10, .seconds_per_block = 5e-7};
+  EXPECT_NEAR(compute_cost(attention_of(true), device, stack("trivium")).value(), 207.68e-6, 1e-12);
+  EXPECT_NEAR(compute_cost(attention_of(false), device, stack("trivium")).value(), 181.96e-6, 1e-12);
+}
+
+// A profile of before kernels were told apart has one rate for both: flash 1 us + 19.2 us + 34.56 us = 54.76 us.
+TEST(ComputeCost, OfAttentionIsTheRateOfOtherKernelsWhereItsOwnWereNotMeasured) {
+  hardware::Device device = core();
+  const hardware::OpRate rate{.overhead = base::Seconds(1e-6), .seconds_per_flop = 1e-11, .seconds_per_byte = 1e-10};
+  device.op_rates["attention"] = rate;
+  EXPECT_NEAR(compute_cost(attention_of(true), device, stack("trivium")).value(), 54.76e-6, 1e-12);
+  device.op_rates = {{"flash_attention", rate}};
+  EXPECT_NEAR(compute_cost(attention_of(false), device, stack("trivium")).value(), 181.96e-6, 1e-12);
+}
+
+// Forwards say nothing of backwards.
+TEST(ComputeCost, OfAttentionsBackwardIsNotThatOfItsForward) {
+  hardware::Device device = core();
+  const Op op = attention_of(true, OpKind::kAttentionBackward);
+  const base::Seconds unmeasured = compute_cost(op, device, stack("trivium"));
+  device.op_rates["flash_attention"] = {.overhead = base::Seconds(1)};
+  EXPECT_EQ(compute_cost(op, device, stack("trivium")), unmeasured);
+  device.op_rates["flash_attention_backward"] = {.overhead = base::Seconds(2)};
+  EXPECT_EQ(compute_cost(op, device, stack("trivium")), base::Seconds(2));
+}
+
 // The same product on an unmeasured core: 65536 / (32e9 · .6) = 3.4133 us, 14336 / (5e9 · .7) = 4.096 us, 2 us
 // dispatch.
 TEST(ComputeCost, OfAnUnmeasuredCoreAddsArithmeticTrafficAndDispatch) {

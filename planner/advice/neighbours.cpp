@@ -166,6 +166,7 @@ class Neighbourhood {
       Plan plan = here_;
       plan.recompute = how;
       plan.recompute_modules.clear();
+      plan.recompute_layers = 0;
       add(fmt::format("recompute {} to {}", name_of(here_.recompute), name_of(how)), Part::kRecompute, plan);
     }
   }

@@ -24,6 +24,7 @@ SearchRequest with_relaxed_fields(SearchRequest request) {
   if (!request.fixed.contains("recompute") && plan.stage_recompute.empty()) {
     plan.recompute = Recompute::kNone;
     plan.recompute_modules.clear();
+    plan.recompute_layers = 0;
   }
   if (!request.fixed.contains("attention") && simulator::has_fused_attention(plan, request.cluster)) {
     plan.attention = program::Attention::kFlash;
@@ -69,6 +70,7 @@ Plan relaxed(Plan plan) {
   plan.recompute = Recompute::kNone;
   plan.stage_recompute.clear();
   plan.recompute_modules.clear();
+  plan.recompute_layers = 0;
   plan.stage_layers.clear();
   plan.stage_nodes.clear();
   plan.zero_stage = plan.offload.parameters == program::Storage::kNone ? 0 : 3;  // nothing else is allowed then
@@ -374,6 +376,7 @@ const ScheduleCosts& Tree::sharding_costs(const Branch& branch, std::size_t stat
     plan.recompute = Recompute::kNone;  // no state depends on what passes recompute, and the request may say
     plan.stage_recompute.clear();       // what no plan below does
     plan.recompute_modules.clear();
+    plan.recompute_layers = 0;
     branch.schedule_costs[state] =
         std::make_unique<ScheduleCosts>(CostEstimator(job_of(plan), request_.cluster, &shared_).state(plan));
   }

@@ -68,12 +68,16 @@ std::string usual_schedule_of(const program::Plan& plan) {
   return std::string(program::traits_of(program::usual_schedule(plan.virtual_stages)).name);
 }
 
-void lose_common(const program::Plan& plan, std::vector<Loss>& losses) {
+void lose_common(const program::Plan& plan, std::vector<Loss>& losses, bool blocks) {
   const auto& stages = plan.stage_recompute;
   if (std::adjacent_find(stages.begin(), stages.end(), std::not_equal_to<>()) != stages.end()) {
     losses.push_back({"stage_recompute",
                       fmt::format("one choice holds for all stages; written as {}", program::name_of(plan.recompute)),
                       std::string(kCleared)});
+  }
+  if (plan.recompute_layers > 0 && !blocks) {
+    losses.push_back(
+        {"recompute_layers", fmt::format("{}; all layers of a stage are recomputed", plan.recompute_layers), "0"});
   }
   if (plan.precision == program::DType::kFp64) losses.push_back({"precision", "fp64; written as fp32"});
 }

@@ -34,8 +34,9 @@ bool runs_usual_schedule(const program::Plan& plan);
 /// Its name.
 std::string usual_schedule_of(const program::Plan& plan);
 
-/// Adds the losses of fields that none of the trainers has: recomputation that differs from stage to stage, fp64.
-void lose_common(const program::Plan& plan, std::vector<Loss>& losses);
+/// Adds the losses of fields that none of the trainers has: recomputation that differs from stage to stage, fp64; and,
+/// but for those that recompute `blocks` of first layers, of their number.
+void lose_common(const program::Plan& plan, std::vector<Loss>& losses, bool blocks = false);
 
 /// Adds the loss of products in 8 bits, for trainers whose files do not ask for them here.
 void lose_fp8(const program::Plan& plan, std::vector<Loss>& losses);

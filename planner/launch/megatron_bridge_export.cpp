@@ -42,7 +42,7 @@ class MegatronBridgeExport {
     batch();
     arithmetic();
     lose_fields();
-    lose_common(plan_, launch_.losses);
+    lose_common(plan_, launch_.losses, true);
     launch_.text += "\nif __name__ == \"__main__\":\n    pretrain(config=cfg, forward_step_func=forward_step)\n";
     return std::move(launch_);
   }
@@ -171,8 +171,8 @@ class MegatronBridgeExport {
       set(kModel, "recompute_modules", fmt::format("[\"{}\"]", fmt::join(module_names(plan_), "\", \"")));
     }
     if (full) {
-      set_text(kModel, "recompute_method", "uniform");
-      set(kModel, "recompute_num_layers", 1);
+      set_text(kModel, "recompute_method", plan_.recompute_layers > 0 ? "block" : "uniform");
+      set(kModel, "recompute_num_layers", std::max(1, plan_.recompute_layers));
     }
     if (plan_.offload.optimizer == Storage::kHost) {
       set_flag("cfg.optimizer", "optimizer_cpu_offload", true);

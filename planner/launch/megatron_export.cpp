@@ -50,7 +50,7 @@ class MegatronExport {
              {"log-interval", {"1"}},
              {"log-throughput", {}}},
             true);
-    lose_common(plan_, launch_.losses);
+    lose_common(plan_, launch_.losses, true);
     return std::move(launch_);
   }
 
@@ -127,8 +127,8 @@ class MegatronExport {
     }
     if (plan_.recompute == Recompute::kFull) {
       add("recompute-granularity", "full");
-      add("recompute-method", "uniform");
-      add("recompute-num-layers", 1);
+      add("recompute-method", plan_.recompute_layers > 0 ? "block" : "uniform");
+      add("recompute-num-layers", std::max(1, plan_.recompute_layers));
     }
     const program::Offload& offload = plan_.offload;
     if (offload.optimizer == Storage::kHost) {

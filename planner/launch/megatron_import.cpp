@@ -242,10 +242,7 @@ void read_recompute(Settings& settings, Imported& imported) {
   const std::int64_t layers = settings.count({"recompute-num-layers", "checkpoint-num-layers"}).value_or(1);
   if (plan.recompute == Recompute::kFull && method == "block") {
     const std::int64_t of_chunk = imported.job.model.layers / std::max(1, plan.chunks());
-    if (layers < of_chunk) {
-      imported.losses.push_back(
-          {"--recompute-method", fmt::format("block: {} of {} layers of a chunk; taken as all", layers, of_chunk)});
-    }
+    if (layers < of_chunk) plan.recompute_layers = static_cast<int>(layers);
   } else if (plan.recompute == Recompute::kFull && layers > 1) {
     imported.losses.push_back({"--recompute-num-layers",
                                fmt::format("{} layers between checkpoints; taken as every layer by itself", layers)});

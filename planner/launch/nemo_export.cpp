@@ -32,7 +32,7 @@ class NemoExport {
     sharding();
     batch();
     lose_fields();
-    lose_common(plan_, launch_.losses);
+    lose_common(plan_, launch_.losses, true);
     lose_fp8(plan_, launch_.losses);
     lose_moments(plan_, "moments stay in fp32", launch_.losses);
     launch_.text +=
@@ -110,8 +110,9 @@ class NemoExport {
     if (!plan_.recompute_modules.empty())
       set(kConfig, "recompute_modules", fmt::format("[\"{}\"]", fmt::join(module_names(plan_), "\", \"")));
     const bool full = plan_.recompute == Recompute::kFull;
-    set(kConfig, "recompute_method", full ? "\"uniform\"" : "None");
-    set(kConfig, "recompute_num_layers", full ? "1" : "None");
+    const bool some = full && plan_.recompute_layers > 0;
+    set(kConfig, "recompute_method", some ? "\"block\"" : full ? "\"uniform\"" : "None");
+    set(kConfig, "recompute_num_layers", full ? std::to_string(std::max(1, plan_.recompute_layers)) : "None");
     set(kConfig, "attention_backend", plan_.attention == program::Attention::kFlash ? "\"flash\"" : "\"unfused\"");
     const bool half = plan_.precision == DType::kBf16 || plan_.precision == DType::kFp16;
     launch_.text += fmt::format(

@@ -57,6 +57,12 @@ SearchRequest with_fields_settled(SearchRequest request) {
   if (open("stage_layers")) given.stage_layers.clear();
   if (open("stage_nodes")) given.stage_nodes.clear();
   if (open("stage_recompute")) given.stage_recompute.clear();
+  const bool full = given.recompute == program::Recompute::kFull && !open("recompute");
+  if (!open("recompute_layers") && given.recompute_layers > 0 && !full) {
+    throw base::Failure(base::ErrorKind::kUsage,
+                        "recompute_layers is of full recomputation; fix recompute full, too, or leave it out");
+  }
+  if (!full) given.recompute_layers = 0;
   if (open("recompute_modules") && open("recompute")) given.recompute_modules.clear();
   if (open(kList)) given.replica_micro_batch.clear();
   Plan& plan = request.job.plan;

@@ -371,9 +371,11 @@ Plan with(Plan plan, const ScheduleChoice& shape) {
 Plan with(Plan plan, const RecomputeChoice& recompute_choice) {
   plan.recompute = recompute_choice.recompute;
   plan.recompute_modules = recompute_choice.modules;
-  if (recompute_choice.more == 0) return plan;
-  plan.stage_recompute.assign(static_cast<std::size_t>(plan.chunks()), recompute_choice.recompute);
-  std::fill_n(plan.stage_recompute.begin(), recompute_choice.more, recompute_choice.of_more);
+  if (recompute_choice.more > 0) {
+    plan.stage_recompute.assign(static_cast<std::size_t>(plan.chunks()), recompute_choice.recompute);
+    std::fill_n(plan.stage_recompute.begin(), recompute_choice.more, recompute_choice.of_more);
+  }
+  if (!recomputes(plan, Recompute::kFull)) plan.recompute_layers = 0;
   return plan;
 }
 

@@ -48,6 +48,8 @@ bool has_even_layers(const Plan& plan) {
 
 // What no trainer has.
 constexpr TrainerRule kOneRecompute{"stage_recompute", "one choice holds for all stages", recomputes_alike, true};
+constexpr TrainerRule kAllLayers{"recompute_layers", "all layers of a stage are recomputed alike",
+                                 [](const Plan& plan) { return plan.recompute_layers == 0; }, true};
 constexpr TrainerRule kUncompressed{"compression", "gradients go uncompressed",
                                     [](const Plan& plan) { return plan.compression == Compression::kNone; }, true};
 constexpr TrainerRule kWideMoments{"moment_dtype", "moments stay in fp32",
@@ -118,13 +120,14 @@ constexpr TrainerRule kGathersBeside{
 constexpr TrainerRule kShardsBoth{"zero_stage", "fully_shard splits gradients with the state: ZeRO 2 or 3",
                                   [](const Plan& plan) { return plan.zero_stage != 1; }, true};
 
-constexpr std::array<TrainerRule, 16> kTorchtitan{
+constexpr std::array<TrainerRule, 17> kTorchtitan{
     {kOneReplicaSize,
      kExchangesAlone,
      kNoNodesByStage,
      kUsualSchedule,
      kDataInside,
      kOneRecompute,
+     kAllLayers,
      kUncompressed,
      kWideMoments,
      kActivationsStay,
@@ -144,19 +147,20 @@ constexpr TrainerRule kReplicasShard{"zero_stage", "plain replicas stand alone",
                                               (plan.context == 1 && (plan.data == 1 || others == 1));
                                      },
                                      false};
-constexpr std::array<TrainerRule, 17> kTorchtitanWhole = [] {
-  std::array<TrainerRule, 17> rules{};
+constexpr std::array<TrainerRule, 18> kTorchtitanWhole = [] {
+  std::array<TrainerRule, 18> rules{};
   std::ranges::copy(kTorchtitan, rules.begin());
   rules.back() = kReplicasShard;
   return rules;
 }();
 
-constexpr std::array<TrainerRule, 18> kDeepspeed{
+constexpr std::array<TrainerRule, 19> kDeepspeed{
     {kOneReplicaSize,
      kExchangesAlone,
      kNoNodesByStage,
      kDataInside,
      kOneRecompute,
+     kAllLayers,
      kUncompressed,
      kWideMoments,
      kActivationsStay,
@@ -184,19 +188,20 @@ constexpr TrainerRule kGroupsOfThree{
     "shard_group", "shard groups with ZeRO 3 (MiCS)",
     [](const Plan& plan) { return plan.shard_group == 0 || plan.shard_group == plan.data || plan.zero_stage == 3; },
     false};
-constexpr std::array<TrainerRule, 20> kDeepspeedWhole = [] {
-  std::array<TrainerRule, 20> rules{};
+constexpr std::array<TrainerRule, 21> kDeepspeedWhole = [] {
+  std::array<TrainerRule, 21> rules{};
   std::ranges::copy(kDeepspeed, rules.begin());
-  rules[18] = kDeepspeedState;
-  rules[19] = kGroupsOfThree;
+  rules[19] = kDeepspeedState;
+  rules[20] = kGroupsOfThree;
   return rules;
 }();
 
 // A plain script around fully_shard: what planner/launch/fsdp2_export.cpp writes.
-constexpr std::array<TrainerRule, 16> kFsdp2{
+constexpr std::array<TrainerRule, 17> kFsdp2{
     {kOneReplicaSize,
      kNoNodesByStage,
      kOneRecompute,
+     kAllLayers,
      kUncompressed,
      kWideMoments,
      kActivationsStay,

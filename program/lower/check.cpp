@@ -459,7 +459,7 @@ std::optional<Infeasible> check(const Job& job, int ranks) {
   if (auto no = check_context(job)) return *no;
   if (auto no = check_experts(job)) return *no;
   if (auto no = check_pipeline(job)) return *no;
-  if (auto no = check_modules(job)) return *no;
+  if (auto no = check_recomputation(job)) return *no;
   if (auto no = check_pairs(job)) return *no;
   if (auto no = check_batch(job)) return *no;
   if (auto no = check_placement(job.plan)) return *no;

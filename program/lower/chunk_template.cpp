@@ -298,6 +298,8 @@ int phase_of(const models::Model& model, int first_layer, int layers) {
 ChunkKey with_recompute(ChunkKey key, const Plan& plan, int position) {
   key.recompute =
       plan.stage_recompute.empty() ? plan.recompute : plan.stage_recompute[static_cast<std::size_t>(position)];
+  const bool some = key.recompute == Recompute::kFull && plan.recompute_layers < key.layers;
+  key.again = some ? plan.recompute_layers : 0;
   key.modules = key.recompute == Recompute::kSelective ? modules_of(plan) : ModuleSet{};
   return key;
 }

@@ -15,6 +15,7 @@ struct ChunkKey {
   bool embedding = false, head = false;
   Recompute recompute = Recompute::kNone;
   ModuleSet modules{};  ///< that are dropped; empty unless `recompute` is selective
+  int again = 0;        ///< first layers that are recomputed whole, fewer than all; 0: all, where `recompute` is full
   int phase = 0;        ///< the first layer of the model from which on as many are of the same kinds
   bool operator==(const ChunkKey&) const = default;
 };

@@ -67,24 +67,31 @@ void PassWriter::place_modules() {
   }
 }
 
-void PassWriter::keep_layers() {
-  kept_.clear();
-  for (int layer = 0; layer < all_layers(); ++layer) {
-    const int input = layer < key_.layers ? input_of(layer) : module(layer).input;
-    kept_.push_back(recomputes_all() ? writer_.keep_nothing(layer, input) : writer_.keep(layer, input, key_.modules));
-    kept_.back().loss = loss_;
-  }
+LayerKept PassWriter::keep_nothing(int layer) {
+  LayerKept kept = writer_.keep_nothing(layer, input_of_kept(layer));
+  kept.loss = loss_;
+  return kept;
 }
 
-// Frames are placed once; what only one forward has is named anew for a second.
+// Frames are placed once; what only one forward has is named anew for a second. What a backward makes again it casts
+// again.
 void PassWriter::keep_layers_of_forward() {
-  if (kept_.empty() || recomputes_all()) {
-    keep_layers();
-    // What a backward makes again it casts again.
-    for (LayerKept& layer : kept_) layer.casts = recomputes_all() ? LayerKept::Casts{} : layer.casts;
-  } else if (!key_.modules.empty()) {
-    for (int layer = 0; layer < all_layers(); ++layer) {
-      kept(layer) = writer_.keep_again(layer, kept(layer), key_.modules, false);
+  const bool is_second = !kept_.empty();
+  for (int layer = 0; layer < all_layers(); ++layer) {
+    LayerKept now;
+    if (recomputes(layer)) {
+      now = keep_nothing(layer);
+      now.casts = {};
+    } else if (is_second) {
+      now = key_.modules.empty() ? kept(layer) : writer_.keep_again(layer, kept(layer), key_.modules, false);
+    } else {
+      now = writer_.keep(layer, input_of_kept(layer), key_.modules);
+      now.loss = loss_;
+    }
+    if (is_second) {
+      kept(layer) = now;
+    } else {
+      kept_.push_back(now);
     }
   }
 }
@@ -108,7 +115,9 @@ int PassWriter::write_forward(const char* name) {
 void PassWriter::write_backward() {
   writer_.delay_weights(splits_backward_);
   builder_.begin("backward");
-  if (recomputes_all()) keep_layers();
+  for (int layer = 0; layer < all_layers(); ++layer) {
+    if (recomputes(layer)) kept(layer) = keep_nothing(layer);
+  }
   int d = key_.head ? head_gradient() : output_;
   for (int layer = key_.layers - 1; layer >= 0; --layer) {
     builder_.segment(fmt::format("layer {}", layer));
@@ -155,7 +164,7 @@ int PassWriter::head_gradient() {
 
 // What the forward did not keep of a layer.
 void PassWriter::layer_again(int layer) {
-  if (recomputes_all()) {
+  if (recomputes(layer)) {
     const int again = builder_.temporary(fmt::format("layer {} output again", layer), shape_.type, elements_);
     writer_.layer_forward(layer, kept(layer), again, Pass::kRecompute);
   } else if (!key_.modules.empty()) {

@@ -29,7 +29,6 @@ class PassWriter {
   void write_backward_weights();
   void write_transfers();
 
-  void keep_layers();
   void keep_layers_of_forward();
   int gradient_at_end();
   int modules_backward();
@@ -51,7 +50,12 @@ class PassWriter {
   int output_of(int layer) const {
     return layer + 1 < static_cast<int>(inputs_.size()) ? input_of(layer + 1) : output_;
   }
-  bool recomputes_all() const { return key_.recompute == Recompute::kFull; }
+  /// Whole, from its input.
+  bool recomputes(int layer) const {
+    return key_.recompute == Recompute::kFull && (key_.again == 0 || layer < key_.again);
+  }
+  LayerKept keep_nothing(int layer);
+  int input_of_kept(int layer) const { return layer < key_.layers ? input_of(layer) : module(layer).input; }
 
   const Job& job_;
   const ChunkKey& key_;

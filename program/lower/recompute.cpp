@@ -9,8 +9,12 @@
 
 namespace trivium::program {
 
-std::optional<Infeasible> check_modules(const Job& job) {
+std::optional<Infeasible> check_recomputation(const Job& job) {
   const Plan& plan = job.plan;
+  if (plan.recompute_layers > 0 && !recomputes(plan, Recompute::kFull)) {
+    return Infeasible{"recompute-layers-need-full",
+                      "recompute_layers without full recomputation; use recompute full, or leave them out"};
+  }
   if (plan.recompute_modules.empty()) return std::nullopt;
   if (!recomputes(plan, Recompute::kSelective)) {
     return Infeasible{"recompute-modules-need-selective",

@@ -1,4 +1,4 @@
-// Selective recomputation: what a plan cannot have of it.
+// Recomputation of parts: what a plan cannot have of it.
 #pragma once
 
 #include <optional>
@@ -8,7 +8,7 @@
 
 namespace trivium::program {
 
-/// Modules that the model does not have, or that nothing drops, by name.
-std::optional<Infeasible> check_modules(const Job& job);
+/// Layers or modules that nothing recomputes, and modules that the model does not have, by name.
+std::optional<Infeasible> check_recomputation(const Job& job);
 
 }  // namespace trivium::program

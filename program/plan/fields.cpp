@@ -129,6 +129,13 @@ std::string schedules_in_words() {
   return words;
 }
 
+PlanField first_layers() {
+  PlanField layers = count("recompute_layers", FieldGroup::kMemory, "Recomputed layers",
+                           "First layers of every chunk that full recomputation makes again; 0: all", 0);
+  layers.absent_when_empty = true;
+  return layers;
+}
+
 PlanField module_list() {
   PlanField modules = choice("recompute_modules", FieldGroup::kMemory, "Recomputed modules", "NAME,NAME,...",
                              "What selective recomputation drops: core_attn, mlp, moe, shared_experts, layernorm, "
@@ -198,6 +205,7 @@ std::vector<PlanField> execution_fields() {
                  "Activations recomputed in the backward pass", names_to<Recompute::kFull>, "none"),
           TRIVIUM_FIELD(recompute)),
       row(by_chunk, TRIVIUM_FIELD(stage_recompute)),
+      row(first_layers(), TRIVIUM_FIELD(recompute_layers)),
       row(module_list(), TRIVIUM_FIELD(recompute_modules)),
       row(choice("precision", kSoftware, "Precision", "TYPE",
                  "bf16, fp16, fp32 or fp64; default: what the devices do best", names_to<DType::kFp16>),

@@ -61,6 +61,7 @@ std::string summary(const Plan& plan) {
   if (plan.moment_dtype != Moments::kFp32) text += fmt::format(" moments={}", name_of(plan.moment_dtype));
   text += " recompute=";
   text += plan.stage_recompute.empty() ? std::string(name_of(plan.recompute)) : run_lengths(plan.stage_recompute);
+  if (plan.recompute_layers > 0) text += fmt::format("({} layers)", plan.recompute_layers);
   if (!plan.recompute_modules.empty()) text += fmt::format("({})", names_of(plan.recompute_modules));
   if (plan.scatter_gather != ScatterGather::kStack) {
     text += fmt::format(" scatter-gather={}", name_of(plan.scatter_gather));

@@ -59,6 +59,7 @@ struct Plan {
   std::vector<int> replica_micro_batch;
   Recompute recompute = Recompute::kNone;
   std::vector<Recompute> stage_recompute;  ///< per chunk; empty: `recompute` everywhere
+  int recompute_layers = 0;                ///< first ones of every chunk that full recomputation makes again; 0: all
   std::vector<Module> recompute_modules;   ///< that selective recomputation drops; empty: core_attn
   DType precision = DType::kBf16;
   Fp8 fp8 = Fp8::kNone;               ///< products of the layers; all else stays in `precision`

@@ -127,7 +127,7 @@ const KindCosts& CostEstimator::costs(const ChunkKey& key, int stage, SharedCost
   }
   std::vector<KindCosts> by_kind;
   for (const models::LayersOfKind& kind : layer_kinds_) {
-    const ChunkKey one{1, key.embedding, key.head, key.recompute, key.modules, static_cast<int>(kind.first)};
+    const ChunkKey one{1, key.embedding, key.head, key.recompute, key.modules, 0, static_cast<int>(kind.first)};
     by_kind.push_back(shared_->costs(
         job(), one, place, part,
         [&](const ChunkKey& wanted, const SharedCosts::Wanted& of) { return anew(wanted, stage, leads_back, of); }));
@@ -153,7 +153,7 @@ std::vector<CostEstimator::StagePass> CostEstimator::passes_with(
   const auto part = [&](const PartTimes& times) { return StageTimes{times.ends, layer(times.layer)}; };
   std::vector<StagePass> passes;
   for (const ChunkKey& key : keys_of(plan)) {
-    const KindCosts& c = costs(key, static_cast<int>(passes.size()), SharedCosts::Part::kPasses);
+    const KindCosts c = pass_costs(key, static_cast<int>(passes.size()), SharedCosts::Part::kPasses, false);
     passes.push_back({part(c.forward), part(c.backward), part(c.weights), merged_lanes_ ? 0 : c.copy_layer});
   }
   return passes;
@@ -166,6 +166,7 @@ std::int64_t CostEstimator::layer_ps() {
     if (seen) continue;
     Plan alike = job().plan;
     alike.stage_recompute.clear();
+    if (alike.recompute_layers > 0) alike.recompute = program::Recompute::kNone;
     const KindCosts& c = costs(program::with_recompute({1}, alike, 0), stage, SharedCosts::Part::kPasses);
     ByLayerKind<std::int64_t> passes{};
     for (std::size_t kind = 0; kind < passes.size(); ++kind) {
@@ -191,14 +192,34 @@ ScheduleCosts CostEstimator::empty_schedule_costs(const Plan& plan, std::size_t 
 
 ScheduleCosts CostEstimator::passes(const Plan& plan) {
   return passes_of(plan, keys_of(plan), [&](const ChunkKey& key, int stage, bool leads_back) {
-    return costs(key, stage, SharedCosts::Part::kPassesAndTransfers, leads_back);
+    return pass_costs(key, stage, SharedCosts::Part::kPassesAndTransfers, leads_back);
   });
+}
+
+// Where the first layers alone are recomputed, what that takes counts as the chunk's ends.
+KindCosts CostEstimator::pass_costs(const ChunkKey& key, int stage, SharedCosts::Part part, bool leads_back) {
+  if (key.again == 0) return costs(key, stage, part, leads_back);
+  ChunkKey first = key, kept = key;
+  first.again = kept.again = 0;
+  first.layers = key.again;
+  kept.recompute = program::Recompute::kNone;
+  const KindCosts full = costs(first, stage, part, leads_back);
+  KindCosts all = costs(kept, stage, part, leads_back);
+  const Counts again = layers_of(first);
+  for (PartTimes KindCosts::*pass :
+       {&KindCosts::forward, &KindCosts::backward, &KindCosts::weights, &KindCosts::forward_bus,
+        &KindCosts::backward_bus, &KindCosts::forward_through, &KindCosts::backward_through}) {
+    for (std::size_t kind = 0; kind < layer_kinds_.size(); ++kind) {
+      (all.*pass).ends += again[kind] * ((full.*pass).layer[kind] - (all.*pass).layer[kind]);
+    }
+  }
+  return all;
 }
 
 // What is not kept for the backward need not be copied either.
 ScheduleCosts CostEstimator::least_passes(const Plan& plan) {
   std::vector<ChunkKey> chunks = keys_of(plan);
-  for (ChunkKey& key : chunks) key.recompute = program::Recompute::kNone, key.modules = {};
+  for (ChunkKey& key : chunks) key.recompute = program::Recompute::kNone, key.modules = {}, key.again = 0;
   return passes_of(plan, chunks, [&](ChunkKey key, int stage, bool leads_back) {
     KindCosts least = costs(key, stage, SharedCosts::Part::kPassesAndTransfers, leads_back);
     if (least.copy_layer == 0) return least;

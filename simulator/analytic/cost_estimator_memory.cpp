@@ -100,13 +100,13 @@ CostEstimator::Bytes CostEstimator::bytes(const ChunkKey& key) {
 }
 
 int CostEstimator::layers_alike(const ChunkKey& key) const {
-  if (layer_kinds_.size() == 1) return key.layers;
+  if (layer_kinds_.size() == 1) return key.layers - key.again;
   const auto keeps = [&](int layer) {
     const models::LayerKind kind = job().model.layer_kind(key.phase + layer);
     return std::pair(kind.mixture, job().model.norms_heads(kind));
   };
   int first = key.layers - 1;
-  while (first > 0 && keeps(first - 1) == keeps(key.layers - 1)) --first;
+  while (first > key.again && keeps(first - 1) == keeps(key.layers - 1)) --first;
   return key.layers - first;
 }
 

@@ -21,7 +21,7 @@ Key key_of(Parts... parts) {
 
 void append(Key& key, const ChunkKey& kind) {
   key.insert(key.end(), {kind.layers, kind.embedding, kind.head, static_cast<int>(kind.recompute), kind.modules.bits(),
-                         kind.phase});
+                         kind.again, kind.phase});
 }
 
 constexpr auto kStagingAt = static_cast<std::size_t>(Space::kStaging);
@@ -64,6 +64,7 @@ Key state_fields(const Job& job, ChunkKey kind) {
   if (kind.embedding || kind.head) key.push_back(program::traits_of(p.schedule).folds ? 1 : 0);  // who adds tied ones
   kind.recompute = program::Recompute::kNone;
   kind.modules = {};
+  kind.again = 0;
   append(key, kind);
   return key;
 }

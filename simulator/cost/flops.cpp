@@ -54,8 +54,10 @@ IterationFlops iteration_flops(const program::Job& job) {
                          : how == program::Recompute::kSelective ? selective_flops(job, per_token)
                                                                  : per_token.model;
     const int modules = i + 1 == layers.size() ? job.model.mtp_depth() : 0;  // their layers are recomputed likewise
-    const double share =
-        static_cast<double>(layers[i] + modules) / static_cast<double>(job.model.layers + job.model.mtp_depth());
+    const int first = job.plan.recompute_layers;
+    const bool some = how == program::Recompute::kFull && first > 0 && first < layers[i];
+    const double share = static_cast<double>(some ? first : layers[i] + modules) /
+                         static_cast<double>(job.model.layers + job.model.mtp_depth());
     extra += (whole - per_token.model) * share;
   }
   return {per_token.model * tokens, (per_token.model + extra) * tokens};

@@ -68,6 +68,21 @@ TEST(RecomputeModulesExport, OfTheCoreAloneAreNone) {
   EXPECT_THAT(plan->recompute_modules, IsEmpty());
 }
 
+// Megatron's block method: the first layers of every chunk.
+TEST(RecomputeLayersExport, GoThereAndBack) {
+  program::Job job = modular_job({});
+  job.plan.recompute = Recompute::kFull;
+  job.plan.recompute_layers = 3;
+  job.plan.pipeline = 4, job.plan.data = job.plan.expert = 2;
+  for (const Trainer trainer : {Trainer::kMegatron, Trainer::kMegatronBridge}) {
+    const Launch launch = launched(job, trainer);
+    EXPECT_THAT(launch.losses, Not(Contains(Field(&Loss::field, "recompute_layers"))));
+    EXPECT_EQ(back(launch.text, trainer).job.plan.recompute_layers, 3);
+  }
+  EXPECT_THAT(launched(job, Trainer::kMegatron).text, HasSubstr("--recompute-method block --recompute-num-layers 3"));
+  EXPECT_THAT(launched(job, Trainer::kDeepspeed).losses, Contains(Field(&Loss::field, "recompute_layers")));
+}
+
 TEST(RecomputeModulesImport, NamesWhatNoPlanRecomputes) {
   const std::string text = launched(modular_job({Module::kMixture}), Trainer::kMegatron).text;
   const std::string other = std::string(text).replace(text.find("modules moe"), 11, "modules moe mamba");

@@ -213,6 +213,34 @@ TEST(RecomputedModules, KeepTheBitsOfPairsOfPasses) {
                    {Module::kCoreAttention, Module::kLayerNorm, Module::kSharedExperts, Module::kMixtureActivation});
 }
 
+// The first layers of every chunk are made again whole, the others kept.
+TEST(RecomputedLayers, KeepTheBitsUnderEverySplit) {
+  const auto deepseek = [](const Plan& plan) { return mixture_layers(plan, true, true); };
+  for (const Plan& plan : module_splits()) {
+    for (const JobOf& job_of : {JobOf(dense_layers), JobOf(deepseek)}) {
+      const Trained kept = run(job_of(plan), 2);
+      std::int64_t before = bytes_kept(job_of(plan));
+      for (int layers = 1; layers < 4 / plan.pipeline; ++layers) {
+        Plan again = plan;
+        again.recompute = program::Recompute::kFull;
+        again.recompute_layers = layers;
+        expect_equivalent(kept, job_of(again), Asked::kBits, "nothing recomputed");
+        EXPECT_LT(bytes_kept(job_of(again)), before) << program::summary(again);
+        before = bytes_kept(job_of(again));
+      }
+    }
+  }
+  Plan folded = split_of(2, true, 2, 1, 0);
+  folded.schedule = program::Schedule::kZeroBubble;
+  const Trained kept = run(gated_layers(folded), 2);
+  folded.recompute = program::Recompute::kFull;
+  folded.recompute_layers = 1;
+  expect_equivalent(kept, gated_layers(folded), Asked::kBits, "nothing recomputed");
+  Plan none;
+  none.recompute_layers = 1;
+  EXPECT_EQ(program::check(dense_layers(none))->rule, "recompute-layers-need-full");
+}
+
 TEST(RecomputedModules, AreRefusedWhereThereAreNone) {
   const auto rule = [](const program::Job& job) {
     const auto no = program::check(job);

@@ -116,6 +116,18 @@ hardware::Cluster random_cluster(std::mt19937& random, int ranks) {
   return cluster;
 }
 
+// Modules, or first layers, of what the plan recomputes.
+void recompute_parts(program::Job& job, std::mt19937& random) {
+  program::Plan& plan = job.plan;
+  if (plan.recompute == program::Recompute::kFull) plan.recompute_layers = one_of(random, {0, 0, 1, 2});
+  if (plan.recompute != program::Recompute::kSelective || one_of(random, {true, false})) return;
+  for (int i = 0; i < program::kModules; ++i) {
+    if (one_of(random, {true, false})) continue;
+    plan.recompute_modules.push_back(static_cast<program::Module>(i));
+    if (program::check(job)) plan.recompute_modules.pop_back();
+  }
+}
+
 }  // namespace
 
 RandomJob random_job(std::mt19937& random) {
@@ -144,6 +156,7 @@ RandomJob random_job(std::mt19937& random) {
       made.job.training.documents = {{40, 300, 5000}, {5, 2, 1}};
       if (program::check(made.job)) made.job.training.documents = {};
     }
+    recompute_parts(made.job, apart);
     made.cluster = random_cluster(random, made.job.plan.ranks());
     if (!unsupported_by(made.job, made.cluster)) return made;
   }
@@ -161,6 +174,7 @@ RandomJob random_pair_job(std::mt19937& random) {
     if (plan.zero_stage == 0) plan.shard_group = 0;
     plan.offload.activations = program::Storage::kNone;
     if (plan.recompute == program::Recompute::kFull) plan.recompute = program::Recompute::kSelective;
+    plan.recompute_layers = 0;
     if (!program::check(made.job) && !unsupported_by(made.job, made.cluster)) {
       return made;
     }

@@ -2,6 +2,7 @@
 #include <QDockWidget>
 #include <QFileDialog>
 #include <QFileInfo>
+#include <QStatusBar>
 
 #include "gui/model/project.h"
 #include "gui/window/import_dialog.h"
@@ -36,11 +37,13 @@ void MainWindow::show_start_page() {
   start_page_->set_recent(recent_files());
   start_page_->set_earlier(QFileInfo::exists(QString::fromStdString(earlier_work_path())));
   pages_->setCurrentWidget(start_page_);
+  statusBar()->hide();  // the command of what is not shown
 }
 
 void MainWindow::leave_start_page() {
   if (!shows_start_page()) return;
   pages_->setCurrentIndex(0);
+  statusBar()->show();
   for (QDockWidget* dock : docks_away_) dock->show();
   docks_away_.clear();
 }

@@ -5,6 +5,7 @@
 #include <QFormLayout>
 #include <QHBoxLayout>
 #include <QVBoxLayout>
+#include <algorithm>
 
 #include "gui/look/marked.h"
 #include "gui/look/theme.h"
@@ -174,10 +175,14 @@ void StartPage::list_kinds() {
   kind_->setCurrentText(chosen);
 }
 
+// Files of one name are told apart by their folders.
 void StartPage::set_recent(const QStringList& files) {
+  const auto name_of = [](const QString& file) { return QFileInfo(file).fileName(); };
   recent_->clear();
   for (const QString& file : files) {
-    auto* item = new QListWidgetItem(QFileInfo(file).fileName(), recent_);
+    const QFileInfo info(file);
+    const bool alone = std::ranges::count(files, info.fileName(), name_of) == 1;
+    auto* item = new QListWidgetItem(alone ? info.fileName() : file, recent_);
     item->setData(Qt::UserRole, file);
     item->setToolTip(file);
   }

@@ -1,6 +1,8 @@
 // What someone meets who opens the program for the first time.
 #include <QDockWidget>
+#include <QListWidget>
 #include <QMenuBar>
+#include <QStatusBar>
 #include <QTabBar>
 #include <nlohmann/json.hpp>
 
@@ -54,6 +56,22 @@ TEST_F(FirstMinute, AnOwnClusterIsSearchedAtOnce) {
   EXPECT_EQ(window_.document().scenario().file.job.training.global_batch, 16);
   ASSERT_TRUE(QTest::qWaitFor([&] { return !window_.plans().is_searching(); }, kPatienceMs));
   EXPECT_FALSE(window_.plans().plans().empty());
+}
+
+// The command is that of a plan which the page hides; files of one name are told apart.
+TEST_F(FirstMinute, TheStartPageSaysNothingOfWhatItHides) {
+  begin(staged_scenario());
+  EXPECT_FALSE(window_.statusBar()->isHidden());
+  window_.show_start_page();
+  EXPECT_TRUE(window_.statusBar()->isHidden());
+  window_.start_page().set_recent({"/here/run.json", "/there/run.json", "/here/plan.json"});
+  const auto* recent = window_.start_page().findChild<QListWidget*>();
+  ASSERT_EQ(recent->count(), 3);
+  EXPECT_EQ(recent->item(0)->text(), "/here/run.json");
+  EXPECT_EQ(recent->item(1)->text(), "/there/run.json");
+  EXPECT_EQ(recent->item(2)->text(), "plan.json");
+  window_.start_page().example(1).click();
+  EXPECT_FALSE(window_.statusBar()->isHidden());
 }
 
 TEST_F(FirstMinute, RecentFilesStandOnThePageAndOpen) {

@@ -33,15 +33,21 @@ void clear(program::Plan& plan, const std::string& field) {
   if (field == "replica_micro_batch") plan.replica_micro_batch.clear();
 }
 
-/// Without the spaces of what was typed.
-std::string joined(std::string text) {
-  std::erase(text, ' ');
-  return text;
-}
-
 std::string trimmed(const std::string& text) {
   const auto first = text.find_first_not_of(' ');
   return first == std::string::npos ? "" : text.substr(first, text.find_last_not_of(' ') - first + 1);
+}
+
+/// "layernorm, moe act": names as they are shown, which have spaces.
+std::string module_names_of(const std::string& text) {
+  std::string all;
+  std::istringstream words(text);
+  for (std::string word; std::getline(words, word, ',');) {
+    word = trimmed(word);
+    std::replace(word.begin(), word.end(), ' ', '_');
+    all += (all.empty() ? "" : ",") + word;
+  }
+  return all;
 }
 
 /// "6x8" or "full:3": the value and how often; "full": once.
@@ -80,7 +86,7 @@ const std::vector<StageList>& stage_lists() {
       {"stage_recompute", "recompute", "… by chunk",
        "What every chunk recomputes, in model order: selective:40, none:56"},
       {"recompute_modules", "recompute", "… modules",
-       "What selective recomputation drops: core_attn, mlp, moe, shared_experts, layernorm, moe_act, mla_up_proj"},
+       "What selective recomputation drops: core attn, mlp, moe, shared experts, layernorm, moe act, mla up proj"},
       {"stage_nodes", "placement", "Nodes by stage", "Which kind of node, from 0, holds every stage: 0x8, 1x8"},
       {"replica_micro_batch", "micro_batch", "… by replica", "Samples of a micro-batch of every replica: 4x16, 1x8"}};
   return kLists;
@@ -88,7 +94,11 @@ const std::vector<StageList>& stage_lists() {
 
 std::string list_text(const program::Plan& plan, const std::string& field) {
   const std::vector<std::string> values = values_of(plan, field);
-  if (field == kModules) return fmt::format("{}", fmt::join(values, ", "));
+  if (field == kModules) {
+    std::string names = fmt::format("{}", fmt::join(values, ", "));
+    std::replace(names.begin(), names.end(), '_', ' ');
+    return names;
+  }
   std::string text;
   for (auto begin = values.begin(); begin != values.end();) {
     const auto end = std::find_if(begin, values.end(), [&](const std::string& value) { return value != *begin; });
@@ -101,7 +111,7 @@ std::string list_text(const program::Plan& plan, const std::string& field) {
 
 std::string list_hint(const Scenario& scenario, const std::string& field) {
   const program::Plan& plan = scenario.file.job.plan;
-  if (field == kModules) return "core_attn";
+  if (field == kModules) return "core attn";
   if (field == "stage_recompute") return fmt::format("{} in all {} chunks", name_of(plan.recompute), plan.chunks());
   if (field == "replica_micro_batch") return fmt::format("{} in all {} replicas", plan.micro_batch, plan.data);
   return field == "stage_layers" ? "even" : "in order";
@@ -121,7 +131,8 @@ Scenario with_list(Scenario scenario, const std::string& field, const std::strin
     clear(scenario.file.job.plan, field);
     return scenario;
   }
-  scenario = with_field(std::move(scenario), field, field == kModules ? joined(wanted) : single_values(wanted));
+  scenario =
+      with_field(std::move(scenario), field, field == kModules ? module_names_of(wanted) : single_values(wanted));
   // Only what is wrong with lists: whatever else cannot be is said of the plan.
   if (const auto no = program::check(scenario.file.job);
       no && (no->rule.starts_with("stage-") || no->rule.starts_with("replica") || no->rule.starts_with("recompute-"))) {

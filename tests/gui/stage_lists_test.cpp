@@ -48,6 +48,21 @@ TEST(StageLists, AreReadAsTheyAreWritten) {
   EXPECT_TRUE(plan_in(scenario).stage_layers.empty());
 }
 
+// Modules stand where something is recomputed selectively, with spaces in their names.
+TEST(StageLists, ModulesAreNamesInWords) {
+  Scenario scenario = staged_scenario();
+  EXPECT_FALSE(list_applies(scenario, "recompute_modules"));
+  plan_in(scenario).recompute = Recompute::kSelective;
+  EXPECT_TRUE(list_applies(scenario, "recompute_modules"));
+  EXPECT_EQ(list_hint(scenario, "recompute_modules"), "core attn");
+  scenario = with_list(std::move(scenario), "recompute_modules", " layernorm, core attn,mlp");
+  EXPECT_THAT(plan_in(scenario).recompute_modules,
+              ElementsAre(program::Module::kLayerNorm, program::Module::kCoreAttention, program::Module::kMlp));
+  EXPECT_EQ(list_text(plan_in(scenario), "recompute_modules"), "layernorm, core attn, mlp");
+  EXPECT_THAT(complaint(scenario, "recompute_modules", "shared experts"), HasSubstr("no shared experts"));
+  EXPECT_TRUE(plan_in(with_list(scenario, "recompute_modules", "")).recompute_modules.empty());
+}
+
 // Replicas have a size each, until the number of replicas or the common size says otherwise.
 TEST(StageLists, ReplicasHaveMicroBatchesOfTheirOwn) {
   Scenario scenario = staged_scenario();

@@ -170,6 +170,7 @@ void describe_mixture(nlohmann::json& config, const models::Model& m) {
   config["routed_scaling_factor"] = e.scale;
   config["n_group"] = e.groups;
   config["topk_group"] = e.top_groups;
+  if (m.mtp) config["num_nextn_predict_layers"] = m.mtp->depth;
   if (type == "glm4_moe") {
     config["use_qk_norm"] = m.head_norms;
     config["partial_rotary_factor"] = m.rotary.share;

@@ -47,14 +47,17 @@ def hidden_states(model, ids, labels):
     return states
 
 
-def loss_of(model, ids, labels):
+def loss_after(states, head, labels, share):
     """Eq. 24 and 25: a module's loss is a sum over the tokens that have such a target, over all tokens."""
-    first, *later = hidden_states(model, ids, labels)
-    loss = cross_entropy(model.lm_head(first).flatten(0, 1), labels.flatten())
-    for ahead, hidden in enumerate(later, 1):
-        logits = model.lm_head(hidden[:, :-ahead]).flatten(0, 1)
-        loss = loss + model.share * cross_entropy(logits, labels[:, ahead:].flatten(), reduction="sum") / labels.numel()
+    loss = cross_entropy(head(states[0]).flatten(0, 1), labels.flatten())
+    for ahead, hidden in enumerate(states[1:], 1):
+        logits = head(hidden[:, :-ahead]).flatten(0, 1)
+        loss = loss + share * cross_entropy(logits, labels[:, ahead:].flatten(), reduction="sum") / labels.numel()
     return loss
+
+
+def loss_of(model, ids, labels):
+    return loss_after(hidden_states(model, ids, labels), model.lm_head, labels, model.share)
 
 
 def complete(model, folder):
@@ -70,17 +73,26 @@ def complete(model, folder):
     (folder / "config.json").write_text(json.dumps(config, indent=2, sort_keys=True) + "\n")
 
 
-def check_with_transformers(model, folder, ids, labels):
-    """The file's modules as transformers reads and computes them."""
-    first = model.config.num_hidden_layers
-    kind = type(model)
-    kind._keys_to_ignore_on_load_unexpected = [rf"model\.layers\.{first + i}\." for i in range(model.config.num_mtp_layers)]
+def read_by_transformers(kind, folder, ids, labels):
+    """The hidden states of a folder's model and of its modules, as transformers reads and computes them; the model."""
+    config = json.loads((folder / "config.json").read_text())
+    first = config["num_hidden_layers"]
+    kind._keys_to_ignore_on_load_unexpected = [  # those of the released models are 61, 46 and 92
+        rf"model\.layers\.{first + i}\." for i in range(config["num_nextn_predict_layers"])]
     main = kind.from_pretrained(folder).eval()
     modules = MtpModel.from_pretrained(main).eval()
     positions = torch.arange(ids.shape[1])[None]
     with torch.no_grad():
-        states = hidden_states(model, ids, labels)
-        for number, ours in enumerate(states[1:]):
+        states = [main.model(ids, use_cache=False).last_hidden_state]
+        for number in range(modules.num_mtp_layers):
             later = pad(labels[:, number:], (0, number))
-            theirs = modules.forward_layer(number, states[number], positions, None, input_ids=later)
-            torch.testing.assert_close(ours, theirs, rtol=1e-5, atol=1e-5)
+            states.append(modules.forward_layer(number, states[-1], positions, None, input_ids=later))
+    return states, main
+
+
+def check_with_transformers(model, folder, ids, labels):
+    """The equations above against transformers' modules."""
+    theirs, _ = read_by_transformers(type(model), folder, ids, labels)
+    with torch.no_grad():
+        for ours, other in zip(hidden_states(model, ids, labels), theirs, strict=True):
+            torch.testing.assert_close(ours, other, rtol=1e-5, atol=1e-5)

@@ -32,13 +32,17 @@ program::Job with_modules_of(const char* family, int depth) {
   m.positions = models::Positions::kRotary;
   m.activation = models::Activation::kSwiglu;
   m.linear_bias = m.qkv_bias = m.tied_embeddings = false;
-  models::Experts e{.count = 2, .top_k = 1};
+  models::Experts e{.count = 2, .top_k = 2};
   e.dropless = true, e.imbalance = 2;
   e.scores = models::Scores::kSigmoid;
   e.correction_bias = true;
   e.shared_hidden = m.ffn_hidden, e.dense_layers = 1, e.dense_hidden = 2 * m.ffn_hidden;
+  if (family == std::string("deepseek_v2")) {
+    e.scores = models::Scores::kSoftmax;
+    e.correction_bias = e.normalised = false;
+  }
   m.experts = e;
-  if (family == std::string("deepseek_v3")) {
+  if (family != std::string("glm4_moe")) {
     m.latent = models::Latent{20, 12, 6, 4, 8};
     m.head_dim = 10;
     m.kv_heads = m.heads;
@@ -171,7 +175,7 @@ TEST_F(Modules, ReadTheEmbeddingWithTheFirstHalfOfTheirProjection) {
 }
 
 TEST_F(Modules, ComeBackAsTheyWere) {
-  for (const char* family : {"deepseek_v3", "glm4_moe"}) {
+  for (const char* family : {"deepseek_v2", "deepseek_v3", "glm4_moe"}) {
     for (const int depth : {1, 2}) {
       SCOPED_TRACE(family);
       const program::Job job = with_modules_of(family, depth);
@@ -183,6 +187,9 @@ TEST_F(Modules, ComeBackAsTheyWere) {
       EXPECT_GT(files.size(), 3U);
       EXPECT_EQ(modules_in(files, job.model.layers), depth);
       expect_same_weights(from_hugging_face(files, job.model, "shards"), weights);
+      const nlohmann::json config = hugging_face_config(job.model);
+      EXPECT_EQ(config.at("model_type"), family);
+      EXPECT_EQ(models::read_hugging_face(config, "config.json").modules, depth);
     }
   }
 }

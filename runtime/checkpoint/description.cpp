@@ -84,8 +84,11 @@ std::string cannot_continue(const Description& saved, const program::Job& wanted
   // What the model is called and where its numbers were published does not matter.
   model.name = wanted.model.name;
   model.source = wanted.model.source;
+  // DeepSeek-V3 lowered it on the way: arXiv 2412.19437, section 4.2.
+  if (model.mtp && wanted.model.mtp) model.mtp->loss_scale = wanted.model.mtp->loss_scale;
   if (model != wanted.model) return fmt::format("it holds another model ({})", saved.job.job.model.name);
-  const program::Lora& adapters = saved.job.job.training.lora;
+  program::Lora adapters = saved.job.job.training.lora;
+  if (adapters.scale() == wanted.training.lora.scale()) adapters.alpha = wanted.training.lora.alpha;
   if (adapters.used() && adapters != wanted.training.lora) {
     return fmt::format("it holds adapters of --lora-rank {}, alpha {} and {} targets, which are not this job's",
                        adapters.rank, adapters.alpha, adapters.qkv + adapters.projection + adapters.fc1 + adapters.fc2);

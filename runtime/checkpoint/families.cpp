@@ -10,7 +10,7 @@ bool is_plain(const models::Model& model) {
 }
 
 bool is_later(const models::Model& model) {
-  return model.mtp || model.logit_scale != 1 || model.plain_head_norms || model.temperature ||
+  return model.logit_scale != 1 || model.plain_head_norms || model.temperature ||
          (model.window && (model.window->chunked || model.window->plain_full)) ||
          (model.experts && model.experts->scales_input);
 }

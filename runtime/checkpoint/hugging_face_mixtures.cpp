@@ -170,6 +170,8 @@ void describe_mixture(nlohmann::json& config, const models::Model& m) {
   config["routed_scaling_factor"] = e.scale;
   config["n_group"] = e.groups;
   config["topk_group"] = e.top_groups;
+  // Where it is missing, transformers takes V3 and GLM-4.5 to have one.
+  if (m.mtp || type != "deepseek_v2") config["num_nextn_predict_layers"] = m.mtp_depth();
   if (type == "glm4_moe") {
     config["use_qk_norm"] = m.head_norms;
     config["partial_rotary_factor"] = m.rotary.share;

@@ -173,6 +173,82 @@ TEST_F(Checkpoints, ConvertedToAnotherPlanItIsTheSame) {
   EXPECT_LT(tuned.front(), untrained.front());
 }
 
+TEST_F(Checkpoints, ModulesOfMultiTokenPredictionAreTakenWhereTheyAreAskedFor) {
+  place_.write("moe.json", R"({"schema": "trivium.model/1", "name": "small", "layers": 2, "hidden": 32, "heads": 4,
+    "ffn_hidden": 16, "vocab": 256, "max_sequence": 32, "norm": "rms_norm", "positions": "rotary",
+    "activation": "swiglu", "linear_bias": false, "qkv_bias": false, "tied_embeddings": false, "mtp": {"depth": 1},
+    "experts": {"count": 4, "top_k": 2, "dropless": true, "scores": "sigmoid", "correction_bias": true,
+                "shared_hidden": 16, "dense_layers": 1, "dense_hidden": 64}})");
+  const Outcome trained = place_.run(
+      "trivium run --model moe.json --cluster this-machine --global-batch 2 --corpus text.txt --steps 1 --precision "
+      "fp32 --checkpoint ck");
+  ASSERT_EQ(trained.exit_code, 0) << trained.err;
+  const Outcome written = place_.run("trivium checkpoint convert ck theirs/model.safetensors --shard-size 40kB");
+  ASSERT_EQ(written.exit_code, 0) << written.err;
+  EXPECT_EQ(json::parse(place_.run("cat theirs/config.json").out).at("num_nextn_predict_layers"), 1);
+  const json index = json::parse(place_.run("cat theirs/model.safetensors.index.json").out);
+  EXPECT_TRUE(index.at("weight_map").contains("model.layers.2.eh_proj.weight"));
+  const json seen = json::parse(place_.run("trivium checkpoint inspect theirs --json").out);
+  EXPECT_EQ(seen.at("tensors").size(), index.at("weight_map").size());
+
+  const Outcome without = place_.run("trivium checkpoint convert theirs plain");
+  ASSERT_EQ(without.exit_code, 0) << without.err;
+  EXPECT_EQ(without.err, "note: theirs has a module of multi-token prediction, left out; --mtp 1 takes it\n");
+  const Outcome with = place_.run("trivium checkpoint convert theirs/model.safetensors.index.json whole --mtp 1");
+  ASSERT_EQ(with.exit_code, 0) << with.err;
+  EXPECT_EQ(with.err, "");
+  EXPECT_EQ(place_
+                .run("trivium checkpoint convert ck a.safetensors && trivium checkpoint convert whole b.safetensors && "
+                     "cmp a.safetensors b.safetensors")
+                .exit_code,
+            0);
+  EXPECT_EQ(json::parse(place_.run("trivium checkpoint inspect plain --json").out).at("job").at("model").count("mtp"),
+            0u);
+  const Outcome two = place_.run("trivium checkpoint convert theirs two --mtp 2");
+  EXPECT_EQ(two.exit_code, 3);
+  EXPECT_THAT(two.err, HasSubstr("theirs: it has no tensor \"model.layers.3.enorm.weight\""));
+}
+
+TEST_F(Checkpoints, AdaptersGoToPeftAndComeBack) {
+  train("--steps 1 --checkpoint base");
+  ASSERT_EQ(place_.run("trivium checkpoint convert base base.safetensors").exit_code, 0);
+  ASSERT_EQ(place_.run("trivium checkpoint convert base.safetensors tuned").exit_code, 0);
+  train("--steps 2 --checkpoint tuned --resume --lora-rank 2 --lora-alpha 6 --lora-targets qkv,fc2");
+  const Outcome written = place_.run("trivium checkpoint convert tuned mine/adapter_model.safetensors");
+  ASSERT_EQ(written.exit_code, 0) << written.err;
+  const json config = json::parse(place_.run("cat mine/adapter_config.json").out);
+  EXPECT_EQ(config.at("target_modules"), json({"c_attn", "mlp.c_proj"}));
+  const Outcome read = place_.run("trivium checkpoint convert base.safetensors again --adapters mine");
+  ASSERT_EQ(read.exit_code, 0) << read.err;
+  const json lora = json::parse(place_.run("trivium checkpoint inspect again --json").out).at("job").at("training");
+  EXPECT_EQ(lora.at("lora_rank"), 2);
+  EXPECT_EQ(place_
+                .run("trivium checkpoint convert again b/adapter_model.safetensors && "
+                     "cmp mine/adapter_model.safetensors b/adapter_model.safetensors && "
+                     "trivium checkpoint convert tuned c.safetensors && trivium checkpoint convert again d.safetensors "
+                     "&& cmp c.safetensors d.safetensors")
+                .exit_code,
+            0);
+  EXPECT_NE(place_.run("cmp base.safetensors c.safetensors").exit_code, 0);
+  // They train on, under the options that they were trained with.
+  EXPECT_EQ(train("--steps 1 --checkpoint again --resume --lora-rank 2 --lora-alpha 6 --lora-targets qkv,fc2").size(),
+            1u);
+}
+
+TEST_F(Checkpoints, OptionsOfOtherProgramsWeightsAreForThese) {
+  train("--steps 1 --checkpoint ck");
+  const auto refused = [&](const std::string& arguments, const std::string& what) {
+    const Outcome outcome = place_.run("trivium checkpoint convert " + arguments);
+    EXPECT_EQ(outcome.exit_code, 2) << arguments;
+    EXPECT_THAT(outcome.err, HasSubstr(what)) << arguments;
+  };
+  refused("ck a.safetensors --mtp 1", "--mtp is for weights of other programs");
+  refused("ck a.safetensors --adapters mine", "--adapters is for weights of other programs");
+  refused("ck a --shard-size 5GB", "--shard-size is for weights of other programs");
+  refused("ck a/model.safetensors.index.json", "the index is written with its shards");
+  refused("ck a/adapter_model.safetensors", "there are no adapters to write");
+}
+
 TEST_F(Checkpoints, GiveText) {
   train("--steps 3 --checkpoint ck");
   const std::string command = "trivium sample --checkpoint ck --prompt 'In the ' --tokens 8 ";

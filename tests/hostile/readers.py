@@ -93,6 +93,11 @@ READERS = {
     "Hugging Face folder": Reader(["hf/config.json", "hf/model.safetensors"],
                                   ["checkpoint", "convert", "{}/model.safetensors", "new.safetensors", "--force"], folder="hf",
                                   traps=False),
+    "index of shards": Reader(["shards/model.safetensors.index.json", "shards/model-00001-of-00002.safetensors"],
+                              ["checkpoint", "convert", "{}", "new.safetensors", "--force"], folder="shards", traps=False),
+    "adapters of PEFT": Reader(["peft/adapter_config.json", "peft/adapter_model.safetensors"],
+                               ["checkpoint", "convert", "seeds/hf/model.safetensors", "new.safetensors", "--force",
+                                "--adapters", "{}"], folder="peft", traps=False),
     "checkpoint's manifest": Reader([STEP + "checkpoint.json"], ["checkpoint", "inspect", "{}"], folder="ck", traps=False),
     "checkpoint's shard": Reader([STEP + "rank-00000.safetensors", "ck/latest"], ["checkpoint", "inspect", "{}"],
                                  folder="ck", traps=False),
@@ -159,6 +164,11 @@ def make_seeds(program, place, tree):
     shutil.copy(at("run.json"), at("history", "run.json"))
     trivium("tokenize", "seeds/text.txt", "-o", "seeds/tokens.bin")
     trivium("checkpoint", "convert", "seeds/ck", "seeds/hf/model.safetensors")
+    trivium("checkpoint", "convert", "seeds/ck", "seeds/shards/model.safetensors", "--shard-size", "25 kB")
+    trivium("checkpoint", "convert", "seeds/hf/model.safetensors", "seeds/begun")
+    trivium("run", *job, "--ranks", "1", "--micro-batch", "1", "--corpus", "seeds/text.txt", "--steps", "1", "--checkpoint",
+            "seeds/begun", "--resume", "--lora-rank", "2", "--lora-alpha", "4")
+    trivium("checkpoint", "convert", "seeds/begun", "seeds/peft/adapter_model.safetensors")
     gpt2 = ["--model", "gpt2-124m", "--cluster", "dgx-a100-80gb:2", "--global-batch", "16"]
     trivium("export", *gpt2, "--to", "megatron", "-o", "seeds/launch.sh")
     trivium("export", *gpt2, "--to", "deepspeed", "-o", "seeds/export-ds.json")

@@ -31,7 +31,7 @@ void expect_same_file(const std::string& name) {
   namespace checkpoint = runtime::checkpoint;
   const auto folder = std::filesystem::path(TRIVIUM_SOURCE_DIR) / "tests/oracle/golden" / name;
   const auto again = std::filesystem::path(::testing::TempDir()) / ("oracle-" + name + ".safetensors");
-  const models::Model model = models::load_model((folder / "config.json").string());
+  const models::Model model = model_of(folder);
   const checkpoint::SafetensorsFile theirs(folder / "model.safetensors");
   checkpoint::write_hugging_face(checkpoint::from_hugging_face(theirs, model, name), model, again);
   const checkpoint::SafetensorsFile ours(again);
@@ -52,7 +52,7 @@ void expect_same_file_but_for_rounding(const std::string& name) {
   namespace checkpoint = runtime::checkpoint;
   const auto folder = std::filesystem::path(TRIVIUM_SOURCE_DIR) / "tests/oracle/golden" / name;
   const auto again = std::filesystem::path(::testing::TempDir()) / ("oracle-" + name + ".safetensors");
-  const models::Model model = models::load_model((folder / "config.json").string());
+  const models::Model model = model_of(folder);
   const checkpoint::SafetensorsFile theirs(folder / "model.safetensors");
   const checkpoint::WholeTensors read = checkpoint::from_hugging_face(theirs, model, name);
   checkpoint::write_hugging_face(read, model, again);
@@ -75,8 +75,8 @@ TEST(Oracle, FilesAreWrittenAsTransformersWritesThem) {
   expect_same_file("qwen3");
   expect_same_file("qwen3-windows");
   expect_same_file("gpt-oss");
-  for (const char* mixture :
-       {"mixtral", "qwen3-moe", "deepseek-v2", "deepseek-v3", "glm4-moe", "llama4", "llama4-dense", "grok-1"}) {
+  for (const char* mixture : {"mixtral", "qwen3-moe", "deepseek-v2", "deepseek-v3", "glm4-moe", "deepseek-v3-mtp",
+                              "glm4-moe-mtp", "llama4", "llama4-dense", "grok-1"}) {
     expect_same_file(mixture);
   }
   expect_same_file_but_for_rounding("nemotron");
@@ -106,6 +106,10 @@ TEST(Oracle, DeepSeekV3AgreesWithPyTorch) { expect_agreement("deepseek-v3"); }
 // V3's experts with grouped keys with biases and norms, half of whose heads' components are rotated.
 TEST(Oracle, Glm4MoeAgreesWithPyTorch) { expect_agreement("glm4-moe"); }
 
+// A module after the layers, whose loss weighs 0.3, and two that weigh 0.15 each, written in PyTorch after the paper.
+TEST(Oracle, AModuleOfDeepSeekV3AgreesWithPyTorch) { expect_agreement("deepseek-v3-mtp"); }
+TEST(Oracle, TwoModulesOfGlm4MoeAgreeWithPyTorch) { expect_agreement("glm4-moe-mtp"); }
+
 // Chunks and layers without positions in turn, norms of heads without weights, gates on what experts read.
 TEST(Oracle, Llama4AgreesWithPyTorch) { expect_agreement("llama4"); }
 // Every other layer dense, heads not normalised.
@@ -131,8 +135,9 @@ TEST(Oracle, Gemma3AgreesWithPyTorch) { expect_agreement("gemma3"); }
 /// The description that is written next to the weights says the same model.
 void expect_same_config(const std::string& name) {
   const auto folder = std::filesystem::path(TRIVIUM_SOURCE_DIR) / "tests/oracle/golden" / name;
-  models::Model model = models::load_model((folder / "config.json").string());
-  models::Model again = models::model_from_hugging_face(runtime::checkpoint::hugging_face_config(model), name);
+  models::Model model = model_of(folder);
+  models::HuggingFaceModel read = models::read_hugging_face(runtime::checkpoint::hugging_face_config(model), name);
+  models::Model again = models::with_modules(std::move(read.model), read.modules);
   again.name = model.name, again.source = model.source;
   EXPECT_NEAR(again.attention_scale, model.attention_scale, 1e-12);  // YaRN's is written as what gives it
   again.attention_scale = model.attention_scale;
@@ -146,9 +151,10 @@ TEST(Oracle, BiasesOfQueriesKeysAndValuesAloneAreQwen2s) {
 }
 
 TEST(Oracle, WhatIsComputedIsWrittenBesideTheWeights) {
-  for (const char* name : {"gpt2", "gpt2-exact", "llama", "llama3", "qwen3", "qwen3-windows", "phi3", "nemotron",
-                           "gpt-oss", "gemma2", "gemma3", "mixtral", "qwen3-moe", "deepseek-v2", "deepseek-v3",
-                           "glm4-moe", "llama4", "llama4-dense", "grok-1"}) {
+  for (const char* name :
+       {"gpt2",        "gpt2-exact", "llama",           "llama3",       "qwen3",   "qwen3-windows", "phi3",
+        "nemotron",    "gpt-oss",    "gemma2",          "gemma3",       "mixtral", "qwen3-moe",     "deepseek-v2",
+        "deepseek-v3", "glm4-moe",   "deepseek-v3-mtp", "glm4-moe-mtp", "llama4",  "llama4-dense",  "grok-1"}) {
     expect_same_config(name);
   }
 }

@@ -9,6 +9,7 @@ import json
 import pathlib
 import sys
 
+import multi_token
 import torch
 import transformers
 from grok import Grok1
@@ -154,6 +155,10 @@ def glm4_moe(s):
         bos_token_id=0, eos_token_id=0, pad_token_id=None))
 
 
+def with_modules(model, depth, share=0.3):
+    return multi_token.add_modules(model, depth, share)
+
+
 def llama4(s, **more):
     model = transformers.Llama4ForCausalLM(transformers.Llama4TextConfig(
         vocab_size=s["vocab"], max_position_embeddings=s["sequence"], hidden_size=s["hidden"],
@@ -208,13 +213,16 @@ CASES = {
     "deepseek-v2": deepseek_v2,
     "deepseek-v3": deepseek_v3,
     "glm4-moe": glm4_moe,
+    "deepseek-v3-mtp": lambda s: with_modules(deepseek_v3(s), 1),
+    "glm4-moe-mtp": lambda s: with_modules(glm4_moe(s), 2),
     "llama4": lambda s: llama4(s, use_qk_norm=True, rope_parameters=scaled(
         s, "llama3", low_freq_factor=0.2, high_freq_factor=0.2)),
     "llama4-dense": lambda s: llama4(s, use_qk_norm=False, interleave_moe_layer_step=2),
     "grok-1": grok,
 }
 GOLDEN = ["gpt2", "gpt2-exact", "llama", "llama3", "qwen3", "qwen3-windows", "phi3", "nemotron", "gpt-oss", "gemma2",
-          "gemma3", "mixtral", "qwen3-moe", "deepseek-v2", "deepseek-v3", "glm4-moe", "llama4", "llama4-dense", "grok-1"]
+          "gemma3", "mixtral", "qwen3-moe", "deepseek-v2", "deepseek-v3", "glm4-moe", "deepseek-v3-mtp", "glm4-moe-mtp", "llama4",
+          "llama4-dense", "grok-1"]
 
 
 def parameters_of(model):
@@ -247,6 +255,12 @@ def as_saved(model, tensors):
     return {name: tensor.clone().contiguous() for name, tensor in saved.items()}
 
 
+def loss_of(model, ids, labels):
+    if hasattr(model, "share"):
+        return multi_token.loss_of(model, ids, labels)
+    return torch.nn.functional.cross_entropy(model(ids).logits.flatten(0, 1), labels.flatten())
+
+
 def write_case(folder, model, size):
     folder.mkdir(parents=True, exist_ok=True)
     model = model.float().eval()
@@ -257,6 +271,10 @@ def write_case(folder, model, size):
     tokens.numpy().astype("<u2").tofile(folder / "tokens.bin")
     ids = tokens[:-1].view(size["batch"], size["sequence"])
     labels = tokens[1:].view(size["batch"], size["sequence"])
+    modules = getattr(model, "share", None)
+    if modules is not None:
+        multi_token.complete(model, folder)
+        multi_token.check_with_transformers(model, folder, ids, labels)
     with torch.no_grad():
         save_file({"logits": model(ids[:1]).logits[0].contiguous()}, folder / "logits.safetensors")
 
@@ -268,8 +286,7 @@ def write_case(folder, model, size):
     losses, norms = [], []
     for step in range(STEPS):
         optimizer.zero_grad()
-        logits = model(ids).logits
-        loss = torch.nn.functional.cross_entropy(logits.flatten(0, 1), labels.flatten())
+        loss = loss_of(model, ids, labels)
         loss.backward()
         if step == 0:
             save_file(as_saved(model, {name: p.grad for name, p in named.items()}), folder / "gradients.safetensors")
@@ -279,6 +296,8 @@ def write_case(folder, model, size):
     expected = dict(sequence=size["sequence"], global_batch=size["batch"], training=TRAINING, losses=losses,
                     gradient_norms=norms, made_with=dict(torch=torch.__version__.split("+")[0],
                                                          transformers=transformers.__version__))
+    if modules is not None:
+        expected["mtp_loss_scale"] = modules * model.config.num_mtp_layers
     (folder / "expected.json").write_text(json.dumps(expected, indent=1) + "\n")
 
 

@@ -53,7 +53,7 @@ program::VerifiedProgram ordered(const program::Job& job) {
 /// One folder's files.
 struct Case {
   explicit Case(const fs::path& folder)
-      : model(models::load_model((folder / "config.json").string())),
+      : model(model_of(folder)),
         weights(whole(folder / "model.safetensors", checkpoint::Stored::kWeights)),
         gradients(whole(folder / "gradients.safetensors", checkpoint::Stored::kGradients)),
         expected(base::read_json_file(folder / "expected.json")) {
@@ -61,6 +61,7 @@ struct Case {
       model.experts->capacity_factor = static_cast<double>(model.experts->count);
       model.experts->balance_loss = 0;
     }
+    if (model.mtp) model.mtp->loss_scale = expected.at("mtp_loss_scale");
     for (const auto& [name, tensor] : weights) borrowed[name] = {tensor.rows, tensor.columns, tensor.values.data()};
     job.model = model;
     job.training.sequence = expected.at("sequence");
@@ -169,6 +170,11 @@ void compare_logits(const Case& c, const fs::path& file, Agreement& agreement) {
 }
 
 }  // namespace
+
+models::Model model_of(const fs::path& folder) {
+  const std::string config = (folder / "config.json").string();
+  return models::with_modules(models::load_model(config), models::modules_left_out(config));
+}
 
 double Agreement::worst() const { return std::max({logits, gradients, losses, gradient_norms, split_losses}); }
 

@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "models/model.h"
+
 namespace trivium::oracle {
 
 /// Largest differences, each relative to the largest value of its tensor (losses and norms: to the value itself).
@@ -16,6 +18,9 @@ struct Agreement {
   std::string worst_gradient;
   double worst() const;
 };
+
+/// The model of a case, with the modules of multi-token prediction that its config.json names.
+models::Model model_of(const std::filesystem::path& folder);
 
 /// Replays one case that make_cases.py wrote, in fp32. Errors: base::Failure for files that are not right.
 Agreement replay(const std::filesystem::path& folder);

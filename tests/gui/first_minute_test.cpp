@@ -61,6 +61,7 @@ TEST_F(FirstMinute, AnOwnClusterIsSearchedAtOnce) {
 // The command is that of a plan which the page hides; files of one name are told apart.
 TEST_F(FirstMinute, TheStartPageSaysNothingOfWhatItHides) {
   begin(staged_scenario());
+  window_.show_view(MainWindow::kCluster);
   window_.show();
   EXPECT_TRUE(window_.statusBar()->isVisible());
   window_.show_start_page();

@@ -68,6 +68,7 @@ class CostEstimator {
   };
   struct StagePass {
     StageTimes forward, backward, weights;
+    StageTimes exchanges;         ///< on their lane, in both passes
     std::int64_t copy_layer = 0;  ///< a layer's activations, one way; 0 where they stay
     StageTimes all() const {
       return {forward.ends + backward.ends + weights.ends, forward.layer + backward.layer + weights.layer};
@@ -78,6 +79,12 @@ class CostEstimator {
   /// The same with the least that a layer may take: the kinds of its layers are open until layers are assigned to
   /// stages.
   std::vector<StagePass> least_stage_passes(const program::Plan& plan);
+  /// The same with each kind of layer apart: what one layer of it takes.
+  struct StageKinds {
+    PartTimes forward, backward, weights, exchanges, copies;
+  };
+  std::vector<StageKinds> passes_by_kind(const program::Plan& plan);
+  const std::vector<models::LayersOfKind>& layer_kinds() const { return layer_kinds_; }
   /// The least that a layer without embedding and head takes of any stage for a micro-batch, both passes (ps).
   std::int64_t layer_ps();
 

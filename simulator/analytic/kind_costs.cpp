@@ -31,6 +31,8 @@ class KindReader {
     costs.backward_bus = bus_by_segment(kind_.backward, first_back);
     costs.forward_through = is_cut(kind_.forward) ? by_part(kind_.forward, first) : costs.forward;
     costs.backward_through = is_cut(kind_.backward) ? by_part(kind_.backward, first_back) : costs.backward;
+    add_exchanges(costs.exchanges, kind_.forward, first);
+    add_exchanges(costs.exchanges, kind_.backward, first_back);
     if (kind_.backward_weights >= 0) costs.weights = by_segment(kind_.backward_weights, first_back);
     for (std::size_t bucket = 0; bucket < kind_.buckets.size(); ++bucket) {
       if (!kind_.buckets[bucket].frozen) add_optimizer(costs.optimizer, bucket);
@@ -67,8 +69,8 @@ class KindReader {
       add(costs.store_state, of_layer(bucket), whole(kind_.store_state[bucket], copy));
     }
     if (!kind_.store_layer.empty()) {
-      costs.copy_layer = whole(kind_.store_layer.front(), copy);
-      costs.copy_bus = bus_of(kind_.store_layer.front());
+      costs.copies.layer.front() = whole(kind_.store_layer.front(), copy);
+      costs.copies_bus.layer.front() = bus_of(kind_.store_layer.front());
     }
     costs.first_reduce = whole(kind_.reduce.front(), data);
     costs.last_gather = whole(kind_.gather.back(), data);
@@ -135,6 +137,12 @@ class KindReader {
     PartTimes times;
     for (const program::Segment& s : body(index).segments) add(times, of_layer(s, layer), computed(index, s));
     return times;
+  }
+
+  void add_exchanges(PartTimes& times, int index, std::size_t layer) const {
+    for (const program::Segment& s : body(index).segments) {
+      add(times, of_layer(s, layer), sum(index, s.begin, s.end, Lane::kExpert));
+    }
   }
 
   // All segments of a part together.
@@ -225,14 +233,14 @@ KindCosts joined(const std::vector<KindCosts>& kinds) {
   for (std::size_t kind = 1; kind < kinds.size(); ++kind) {
     for (const auto part :
          {&KindCosts::forward, &KindCosts::backward, &KindCosts::forward_through, &KindCosts::backward_through,
-          &KindCosts::weights, &KindCosts::optimizer, &KindCosts::reduce, &KindCosts::gather, &KindCosts::replicas,
-          &KindCosts::norm, &KindCosts::fetch_state, &KindCosts::store_state, &KindCosts::forward_bus,
-          &KindCosts::backward_bus, &KindCosts::gather_bus, &KindCosts::reduce_bus}) {
+          &KindCosts::exchanges, &KindCosts::weights, &KindCosts::optimizer, &KindCosts::reduce, &KindCosts::gather,
+          &KindCosts::replicas, &KindCosts::norm, &KindCosts::fetch_state, &KindCosts::store_state,
+          &KindCosts::forward_bus, &KindCosts::backward_bus, &KindCosts::gather_bus, &KindCosts::reduce_bus,
+          &KindCosts::copies, &KindCosts::copies_bus}) {
       (costs.*part).layer[kind] = (kinds[kind].*part).layer.front();
     }
-    for (const auto part :
-         {&KindCosts::reduce_apart, &KindCosts::first_reduce, &KindCosts::first_optimizer, &KindCosts::last_gather,
-          &KindCosts::norm_reduce, &KindCosts::copy_layer, &KindCosts::copy_bus}) {
+    for (const auto part : {&KindCosts::reduce_apart, &KindCosts::first_reduce, &KindCosts::first_optimizer,
+                            &KindCosts::last_gather, &KindCosts::norm_reduce}) {
       costs.*part = std::min(costs.*part, kinds[kind].*part);
     }
   }

@@ -71,7 +71,7 @@ class Bounder {
   // From the start of stage s's first forward to the end of its last backward, second halves left out.
   std::int64_t passes(std::size_t s) const {
     const std::int64_t pair = sum(s, &ScheduleCosts::Chunk::forward) + sum(s, &ScheduleCosts::Chunk::backward);
-    const std::int64_t longest = o_.micro_batches * pair;
+    const std::int64_t longest = o_.micro_batches * std::max(pair, sum(s, &ScheduleCosts::Chunk::exchanges));
     const bool one_for_one =
         traits().has_steady_state() && !traits().splits_backward && o_.virtual_stages == 1 && !o_.pairs;
     return one_for_one ? std::max(longest, full_pipe(s, traits().warm_up(place(s)) + 1)) : longest;

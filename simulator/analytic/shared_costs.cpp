@@ -94,13 +94,14 @@ KindCosts transfers_of(const KindCosts& whole) {
 void set_passes(KindCosts& costs, const KindCosts& from) {
   costs.forward = from.forward;
   costs.backward = from.backward;
+  costs.exchanges = from.exchanges;
   costs.weights = from.weights;
   costs.forward_through = from.forward_through;
   costs.backward_through = from.backward_through;
-  costs.copy_layer = from.copy_layer;
+  costs.copies = from.copies;
   costs.forward_bus = from.forward_bus;
   costs.backward_bus = from.backward_bus;
-  costs.copy_bus = from.copy_bus;
+  costs.copies_bus = from.copies_bus;
 }
 
 KindCosts passes_of(const KindCosts& whole) {
@@ -142,8 +143,9 @@ KindCosts SharedCosts::with_ends(const Job& job, const ChunkKey& kind, const Sta
   ChunkKey layer = kind;
   layer.embedding = layer.head = false;
   KindCosts passes = costs(job, layer, place, Part::kPasses, coster);
-  for (const auto part : {&KindCosts::forward, &KindCosts::backward, &KindCosts::weights, &KindCosts::forward_bus,
-                          &KindCosts::backward_bus, &KindCosts::forward_through, &KindCosts::backward_through}) {
+  for (const auto part :
+       {&KindCosts::forward, &KindCosts::backward, &KindCosts::exchanges, &KindCosts::weights, &KindCosts::forward_bus,
+        &KindCosts::backward_bus, &KindCosts::forward_through, &KindCosts::backward_through}) {
     (passes.*part).ends = ((*ends).*part).ends;
   }
   Key known = pass_fields(job, kind);

@@ -65,6 +65,20 @@ std::int64_t all_but_two(const PartTimes& times, const ByLayerKind<int>& layers)
   return count > 2 ? all - 2 * longest : 0;
 }
 
+// `turns`: of every chunk, where passes run in pairs; nothing is claimed where those of one are not known.
+void set_pairs(ScheduleCosts& costs, const std::vector<LayerTurns>& turns) {
+  const auto known = [](const LayerTurns& of) { return !of.forward.empty(); };
+  if (turns.empty() || !std::all_of(turns.begin(), turns.end(), known)) return;
+  for (std::size_t s = 0; s < static_cast<std::size_t>(costs.pipeline); ++s) {
+    for (int f = 0; f < costs.virtual_stages; ++f) {
+      for (int b = 0; b < costs.virtual_stages; ++b) {
+        const LayerTurns &there = turns[costs.position_of(s, f)], &back = turns[costs.position_of(s, b)];
+        costs.pair_ps.push_back(pair_ps(there.forward, back.backward));
+      }
+    }
+  }
+}
+
 // Nothing is sent between chunks of one stage that follow each other.
 KindCosts without_transfers_on_stage(KindCosts costs, const Plan& plan, int position) {
   const bool from_here = plan.stays(position), stays_here = position + 1 < plan.chunks() && plan.stays(position + 1);
@@ -120,6 +134,14 @@ KindCosts CostEstimator::anew(const ChunkKey& one_layer, int stage, bool leads_b
   return kind_costs(cost(program, cluster_), placed_.get(), stage, 0);
 }
 
+std::size_t CostEstimator::kind_of(int layer) const {
+  if (layer_kinds_.size() == 1) return 0;
+  const models::LayerKind kind = job().model.layer_kind(layer);
+  const auto known = std::find_if(layer_kinds_.begin(), layer_kinds_.end(),
+                                  [&](const models::LayersOfKind& alike) { return alike.kind == kind; });
+  return static_cast<std::size_t>(known - layer_kinds_.begin());
+}
+
 CostEstimator::Counts CostEstimator::layers_of(const ChunkKey& key) const {
   Counts counts{};
   if (layer_kinds_.size() == 1) {
@@ -127,10 +149,7 @@ CostEstimator::Counts CostEstimator::layers_of(const ChunkKey& key) const {
     return counts;
   }
   for (int layer = key.phase; layer < key.phase + key.layers; ++layer) {
-    const models::LayerKind kind = job().model.layer_kind(layer);
-    const auto known = std::find_if(layer_kinds_.begin(), layer_kinds_.end(),
-                                    [&](const models::LayersOfKind& alike) { return alike.kind == kind; });
-    ++counts[static_cast<std::size_t>(known - layer_kinds_.begin())];
+    ++counts[kind_of(layer)];
   }
   return counts;
 }
@@ -246,6 +265,7 @@ ScheduleCosts CostEstimator::least_passes(const Plan& plan) {
 ScheduleCosts CostEstimator::passes_of(const Plan& plan, const std::vector<ChunkKey>& chunks,
                                        const std::function<KindCosts(const ChunkKey&, int, bool)>& costs_of) const {
   ScheduleCosts schedule_costs = empty_schedule_costs(plan, chunks.size());
+  std::vector<LayerTurns> turns;
   for (std::size_t i = 0; i < chunks.size(); ++i) {
     const int position = static_cast<int>(i), layers = chunks[i].layers;
     const bool leads_back = program::traits_of(plan.schedule).leads_back(position / plan.pipeline);
@@ -273,8 +293,32 @@ ScheduleCosts CostEstimator::passes_of(const Plan& plan, const std::vector<Chunk
     chunk.forward_through = c.forward_through.of(of_kinds);
     chunk.backward_through = c.backward_through.of(of_kinds);
     hold_to_bus(chunk, plan.overlap.expert);
+    if (plan.overlap.expert) turns.push_back(turns_of(chunks[i], c));
   }
+  set_pairs(schedule_costs, turns);
   return schedule_costs;
+}
+
+// Of a chunk: what comes before its layers, these in the order of the pass, what comes after them.
+LayerTurns CostEstimator::turns_of(const ChunkKey& key, const KindCosts& costs) const {
+  LayerTurns turns{{{costs.forward_lead, 0, 0}}, {{costs.backward_lead, 0, 0}}};
+  ByLayerKind<LayerTurns> of_kinds;
+  for (std::size_t kind = 0; kind < layer_kinds_.size(); ++kind) {
+    if (costs.turns[kind]) {
+      of_kinds[kind] = *costs.turns[kind];
+    } else if (!layer_kinds_[kind].kind.mixture) {
+      of_kinds[kind] = {{{costs.forward.layer[kind], 0, 0}}, {{costs.backward.layer[kind], 0, 0}}};
+    } else {
+      return {};
+    }
+  }
+  for (int layer = 0; layer < key.layers; ++layer) {
+    append(turns.forward, of_kinds[kind_of(key.phase + layer)].forward);
+    append(turns.backward, of_kinds[kind_of(key.phase + key.layers - 1 - layer)].backward);
+  }
+  append(turns.forward, {{costs.forward.ends - costs.forward_lead, 0, 0}});
+  append(turns.backward, {{costs.backward.ends - costs.backward_lead, 0, 0}});
+  return turns;
 }
 
 ScheduleCosts CostEstimator::state(const Plan& plan) {

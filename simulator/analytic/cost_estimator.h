@@ -102,6 +102,8 @@ class CostEstimator {
                  const SharedCosts::Wanted& wanted) const;
   const KindCosts& costs(const program::ChunkKey& key, int stage, SharedCosts::Part part = SharedCosts::Part::kAll,
                          bool leads_back = false);
+  LayerTurns turns_of(const program::ChunkKey& key, const KindCosts& costs) const;
+  std::size_t kind_of(int layer) const;
   Counts layers_of(const program::ChunkKey& key) const;                // of a chunk
   std::int64_t least(const ByLayerKind<std::int64_t>& by_kind) const;  // of the kinds that the model has
   ScheduleCosts empty_schedule_costs(const program::Plan& plan, std::size_t chunks) const;

@@ -3,9 +3,11 @@
 
 #include <array>
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "models/model.h"
+#include "simulator/analytic/turns.h"
 #include "simulator/cost/costed_program.h"
 
 namespace trivium::simulator {
@@ -34,11 +36,14 @@ struct KindCosts {
   PartTimes replicas;  ///< sums over shard groups
   /// Of a pass from its begin to its end: where passes run in pairs with the exchanges that it waits for.
   PartTimes forward_through, backward_through;
-  PartTimes exchanges;            ///< both passes' on the lane of exchanges with experts, where passes run in pairs
-  PartTimes weights;              ///< second half of the backward, where it is split
-  PartTimes norm;                 ///< one layer's share; embedding and head left out
-  std::int64_t reduce_apart = 0;  ///< longest reduction that is not on the data lane alone
-  std::int64_t first_reduce = 0;  ///< of the first bucket, which is ready last
+  PartTimes exchanges;  ///< both passes' on the lane of exchanges with experts, where passes run in pairs
+  /// There, by kind: turns of a layer's passes; null where nothing is claimed of them.
+  ByLayerKind<std::shared_ptr<const LayerTurns>> turns{};
+  std::int64_t forward_lead = 0, backward_lead = 0;  ///< of `forward` and `backward`, what comes before the layer
+  PartTimes weights;                                 ///< second half of the backward, where it is split
+  PartTimes norm;                                    ///< one layer's share; embedding and head left out
+  std::int64_t reduce_apart = 0;                     ///< longest reduction that is not on the data lane alone
+  std::int64_t first_reduce = 0;                     ///< of the first bucket, which is ready last
   std::int64_t first_optimizer = 0;
   std::int64_t last_gather = 0;
   std::int64_t norm_reduce = 0;

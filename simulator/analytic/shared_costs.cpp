@@ -95,6 +95,9 @@ void set_passes(KindCosts& costs, const KindCosts& from) {
   costs.forward = from.forward;
   costs.backward = from.backward;
   costs.exchanges = from.exchanges;
+  costs.turns = from.turns;
+  costs.forward_lead = from.forward_lead;
+  costs.backward_lead = from.backward_lead;
   costs.weights = from.weights;
   costs.forward_through = from.forward_through;
   costs.backward_through = from.backward_through;
@@ -148,6 +151,8 @@ KindCosts SharedCosts::with_ends(const Job& job, const ChunkKey& kind, const Sta
         &KindCosts::backward_bus, &KindCosts::forward_through, &KindCosts::backward_through}) {
     (passes.*part).ends = ((*ends).*part).ends;
   }
+  passes.forward_lead = ends->forward_lead;
+  passes.backward_lead = ends->backward_lead;
   Key known = pass_fields(job, kind);
   known.push_back(place_of_passes(job, kind, place));
   const std::lock_guard lock(mutex_);

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <functional>
 #include <random>
 
 #include "hardware_profiles/load.h"
@@ -70,6 +71,63 @@ TEST(CostEstimator, BoundOfPassesInPairsIsNeverAboveWhatTheEngineSchedules) {
     tight += 10 * walked > 8 * simulated ? 1 : 0;
   }
   EXPECT_GT(2 * tight, kPlans);  // a bound of nothing would pass too
+}
+
+// What all tasks of a role do on a lane.
+std::int64_t busy(const CostedProgram& costed, std::size_t role, program::Lane lane,
+                  const std::function<bool(const program::Task&)>& counts) {
+  std::int64_t sum = 0;
+  for (const program::Task& task : costed.program->roles[role].tasks) {
+    const auto body = static_cast<std::size_t>(task.body);
+    const auto& ops = costed.program->bodies[body].ops;
+    for (std::size_t i = 0; i < ops.size() && counts(task); ++i) {
+      if (ops[i].lane == lane) sum += costed.op_ps[role][body][i];
+    }
+  }
+  return sum;
+}
+
+TEST(CostEstimator, NoBoundOfPassesInPairsIsShorterThanTheirExchanges) {
+  std::mt19937 random(31);
+  int ruled = 0;  // by exchanges
+  for (int i = 0; i < kPlans / 3; ++i) {
+    const RandomJob made = random_pair_job(random);
+    if (!made.cluster.groups.front().node.asynchronous_lanes) continue;
+    SCOPED_TRACE(program::summary(made.job.plan) + " " + made.cluster.name + " " + made.job.plan.stack);
+    const std::int64_t bound = lower_bound_ps(CostEstimator(made.job, made.cluster).schedule_costs(made.job.plan));
+    const program::Program program = lowered(made.job);
+    const CostedProgram costed = cost(program, made.cluster);
+    const auto all = [](const program::Task&) { return true; };
+    for (std::size_t role = 0; role < program.roles.size(); ++role) {
+      const std::int64_t exchanges = busy(costed, role, program::Lane::kExpert, all);
+      EXPECT_GE(bound, exchanges);
+      ruled += exchanges > busy(costed, role, program::Lane::kCompute, all) ? 1 : 0;
+    }
+  }
+  EXPECT_GT(ruled, 0);
+}
+
+// The first layers of a chunk may be dense and keep less than the mixtures that follow.
+TEST(CostEstimator, CopiesOfAChunkAreThoseOfItsLayersKinds) {
+  program::Job job;
+  job.model = models::load_model("deepseek-v2-lite");
+  job.training.global_batch = 8;
+  job.plan.pipeline = 3;
+  job.plan.stage_layers = {9, 9, 9};
+  job.plan.precision = program::DType::kBf16;
+  job.plan.offload.activations = program::Storage::kHost;
+  job.plan = program::normalised(std::move(job.plan));
+  const hardware::Cluster cluster = hardware::load_cluster("dgx-h100:1");
+  const ScheduleCosts costs = CostEstimator(job, cluster).schedule_costs(job.plan);
+  const program::Program program = lowered(job);
+  const CostedProgram costed = cost(program, cluster);
+  for (std::size_t s = 0; s < 3; ++s) {
+    const std::int64_t stored = busy(costed, s, program::Lane::kCopy, [](const program::Task& task) {
+      return task.kind == program::TaskKind::kStore && task.micro_batch == 0;
+    });
+    EXPECT_GT(stored, 0);
+    EXPECT_EQ(costs.chunks[s].store, stored);
+  }
 }
 
 TEST(CostEstimator, MemoryOfPassesInPairsIsWhatLoweringCounts) {

@@ -87,30 +87,42 @@ std::int64_t busy(const CostedProgram& costed, std::size_t role, program::Lane l
   return sum;
 }
 
+// Experts on 32 ranks of four nodes: their exchanges take longer than all that is computed.
 TEST(CostEstimator, NoBoundOfPassesInPairsIsShorterThanTheirExchanges) {
-  std::mt19937 random(31);
-  int ruled = 0;  // by exchanges
-  for (int i = 0; i < kPlans / 3; ++i) {
-    const RandomJob made = random_pair_job(random);
-    if (!made.cluster.groups.front().node.asynchronous_lanes) continue;
-    SCOPED_TRACE(program::summary(made.job.plan) + " " + made.cluster.name + " " + made.job.plan.stack);
-    const std::int64_t bound = lower_bound_ps(CostEstimator(made.job, made.cluster).schedule_costs(made.job.plan));
-    const program::Program program = lowered(made.job);
-    const CostedProgram costed = cost(program, made.cluster);
-    const auto all = [](const program::Task&) { return true; };
-    for (std::size_t role = 0; role < program.roles.size(); ++role) {
-      const std::int64_t exchanges = busy(costed, role, program::Lane::kExpert, all);
-      EXPECT_GE(bound, exchanges);
-      ruled += exchanges > busy(costed, role, program::Lane::kCompute, all) ? 1 : 0;
-    }
-  }
-  EXPECT_GT(ruled, 0);
+  program::Job job;
+  job.model = models::load_model("qwen3-235b-a22b");
+  job.training.sequence = 4096;
+  job.training.global_batch = 256;
+  program::Plan& plan = job.plan;
+  plan.stack = "megatron-bridge";
+  plan.precision = program::DType::kBf16;
+  plan.tensor = plan.pipeline = 4;
+  plan.sequence_parallel = true;
+  plan.virtual_stages = 2;
+  plan.schedule = program::usual_schedule(2);
+  plan.data = 16;
+  plan.expert = 32;
+  plan.expert_tensor = 1;
+  plan.zero_stage = 1;
+  plan.overlap.expert = true;
+  plan = program::normalised(std::move(plan));
+  ASSERT_FALSE(program::check(job).has_value());
+  const hardware::Cluster cluster = hardware::load_cluster("dgx-h100:32");
+  const std::int64_t bound = lower_bound_ps(CostEstimator(job, cluster).schedule_costs(plan));
+  const program::Program program = lowered(job);
+  const CostedProgram costed = cost(program, cluster);
+  const auto all = [](const program::Task&) { return true; };
+  const std::int64_t exchanges = busy(costed, 0, program::Lane::kExpert, all);
+  EXPECT_GT(exchanges, busy(costed, 0, program::Lane::kCompute, all));
+  EXPECT_GE(bound, exchanges);
+  EXPECT_LE(bound, makespan(program, cluster, Granularity::kSegment));
 }
 
 // The first layers of a chunk may be dense and keep less than the mixtures that follow.
 TEST(CostEstimator, CopiesOfAChunkAreThoseOfItsLayersKinds) {
   program::Job job;
   job.model = models::load_model("deepseek-v2-lite");
+  job.training.sequence = 4096;
   job.training.global_batch = 8;
   job.plan.pipeline = 3;
   job.plan.stage_layers = {9, 9, 9};

@@ -11,9 +11,9 @@ TEST(Turns, PassesWaitForTheirOwnExchanges) {
   EXPECT_EQ(pair_ps({{10, 30, 0}, {5, 0, 0}}, {{8, 20, 4}, {6, 0, 0}}), 57);
 }
 
-// Exchanges of 9 are over before their turn comes: 33 is what both compute.
+// Exchanges of 6 are over before their turn comes: 33 is what both compute.
 TEST(Turns, ExchangesThatAreHiddenTakeNothing) {
-  EXPECT_EQ(pair_ps({{10, 9, 0}, {5, 0, 0}}, {{8, 9, 4}, {6, 0, 0}}), 33);
+  EXPECT_EQ(pair_ps({{10, 6, 0}, {5, 0, 0}}, {{8, 6, 4}, {6, 0, 0}}), 33);
 }
 
 // When the backward has no turn left, the forward runs its rest: B 0-3, F 3-4, F 14-16, F 21-24.

@@ -96,6 +96,7 @@ TEST(CostEstimator, NoBoundOfPassesInPairsIsShorterThanTheirExchanges) {
   program::Plan& plan = job.plan;
   plan.stack = "megatron-bridge";
   plan.precision = program::DType::kBf16;
+  plan.attention = program::Attention::kFlash;
   plan.fp8 = program::Fp8::kCurrent;
   plan.tensor = plan.pipeline = 4;
   plan.sequence_parallel = true;

@@ -5,6 +5,7 @@
 #include "planner/bound/balance.h"
 #include "planner/bound/evaluate.h"
 #include "planner/bound/site_bounds.h"
+#include "planner/bound/spread.h"
 #include "program/schedules/schedule.h"
 #include "simulator/placement/defaults.h"
 
@@ -249,14 +250,17 @@ std::vector<std::int64_t> Tree::balanced_bounds(const Plan& plan, CostEstimator&
   const std::int64_t m = micro_batches(plan);
   const program::ScheduleTraits& schedule = program::traits_of(plan.schedule);
   const bool splits = schedule.splits_backward;
-  std::vector<StageLoad> busy, behind, copying;
+  std::vector<StageLoad> busy, behind, copying, exchanging;
+  std::vector<std::int64_t> all_later;
   std::int64_t way = 0, least = kNever;  // of one micro-batch: with a layer on every stage; the fastest layer
-  for (const auto& [forward, backward, weights, copy_layer] : estimator.least_stage_passes(plan)) {
+  for (const auto& [forward, backward, weights, exchanges, copy_layer] : estimator.least_stage_passes(plan)) {
     copying.push_back({-2 * m * copy_layer, 2 * m * copy_layer, layers});
+    exchanging.push_back({m * exchanges.ends, m * exchanges.layer, layers});
     const int stage = static_cast<int>(busy.size());
     std::int64_t warm_up = plan.pipeline - 1 - stage;
     if (schedule.has_steady_state()) warm_up = std::max(warm_up, schedule.warm_up({stage, plan.pipeline, 1}));
     const std::int64_t later = std::max<std::int64_t>(0, m - 1 - warm_up), first = splits ? 0 : 1;
+    all_later.push_back(later);
     const auto load = [&](std::int64_t f, std::int64_t b, std::int64_t w) {
       return later * f + (m - first) * b + m * w;
     };
@@ -269,6 +273,9 @@ std::vector<std::int64_t> Tree::balanced_bounds(const Plan& plan, CostEstimator&
     least = std::min(least, layer);
   }
   way += (layers - plan.pipeline) * least;
+  const bool unlike = estimator.layer_kinds().size() > 1;
+  const std::int64_t spread_ps =
+      unlike ? spread_passes(estimator.passes_by_kind(plan), estimator.layer_kinds(), m, all_later, splits) : 0;
   std::vector<std::int64_t> bounds;
   for (const std::vector<StageRoom>& of_state : rooms) {
     const auto known = bounds.begin() + (std::find(rooms.begin(), rooms.end(), of_state) - rooms.begin());
@@ -276,17 +283,17 @@ std::vector<std::int64_t> Tree::balanced_bounds(const Plan& plan, CostEstimator&
       bounds.push_back(*known);
       continue;
     }
-    std::vector<StageLoad> all = busy, last = behind, away = copying;
+    std::vector<StageLoad> all = busy, last = behind, away = copying, sent = exchanging;
     for (std::size_t s = 0; s < of_state.size(); ++s) {
       const StageLoad& copies = of_state[s].copies;
-      for (StageLoad* load : {&all[s], &last[s], &away[s]}) {
+      for (StageLoad* load : {&all[s], &last[s], &away[s], &sent[s]}) {
         *load = {load->ends + copies.ends, load->layer + copies.layer, of_state[s].most};
       }
     }
     const std::int64_t slowest_behind = slowest(last, layers);
-    bounds.push_back(slowest_behind == kNever
-                         ? kNever
-                         : std::max({slowest(all, layers), way + slowest_behind, slowest(away, layers)}));
+    bounds.push_back(slowest_behind == kNever ? kNever
+                                              : std::max({slowest(all, layers), way + slowest_behind,
+                                                          slowest(away, layers), slowest(sent, layers), spread_ps}));
   }
   return bounds;
 }

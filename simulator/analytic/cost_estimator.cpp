@@ -1,6 +1,7 @@
 #include "simulator/analytic/cost_estimator.h"
 
 #include <algorithm>
+#include <limits>
 
 #include "program/lower/layout.h"
 #include "program/lower/lower.h"
@@ -40,6 +41,41 @@ void add_bodies(program::Role& role, const program::ChunkTemplate& kind, int pip
     add(kind.send_backward, leads_back ? after : before);
     add(kind.gather_forward);
     add(kind.gather_backward);
+  }
+}
+
+// Of layers of a chunk, which has some: what each takes at least.
+std::int64_t least_of(const PartTimes& times, const ByLayerKind<int>& layers) {
+  std::int64_t least = std::numeric_limits<std::int64_t>::max();
+  for (std::size_t kind = 0; kind < layers.size(); ++kind) {
+    if (layers[kind] > 0) least = std::min(least, times.layer[kind]);
+  }
+  return least;
+}
+
+// What all layers of a chunk take but any two of them.
+std::int64_t all_but_two(const PartTimes& times, const ByLayerKind<int>& layers) {
+  std::int64_t all = 0, longest = 0;
+  int count = 0;
+  for (std::size_t kind = 0; kind < layers.size(); ++kind) {
+    count += layers[kind];
+    all += layers[kind] * times.layer[kind];
+    if (layers[kind] > 0) longest = std::max(longest, times.layer[kind]);
+  }
+  return count > 2 ? all - 2 * longest : 0;
+}
+
+// `turns`: of every chunk, where passes run in pairs; nothing is claimed where those of one are not known.
+void set_pairs(ScheduleCosts& costs, const std::vector<LayerTurns>& turns) {
+  const auto known = [](const LayerTurns& of) { return !of.forward.empty(); };
+  if (turns.empty() || !std::all_of(turns.begin(), turns.end(), known)) return;
+  for (std::size_t s = 0; s < static_cast<std::size_t>(costs.pipeline); ++s) {
+    for (int f = 0; f < costs.virtual_stages; ++f) {
+      for (int b = 0; b < costs.virtual_stages; ++b) {
+        const LayerTurns &there = turns[costs.position_of(s, f)], &back = turns[costs.position_of(s, b)];
+        costs.pair_ps.push_back(pair_ps(there.forward, back.backward));
+      }
+    }
   }
 }
 
@@ -98,6 +134,14 @@ KindCosts CostEstimator::anew(const ChunkKey& one_layer, int stage, bool leads_b
   return kind_costs(cost(program, cluster_), placed_.get(), stage, 0);
 }
 
+std::size_t CostEstimator::kind_of(int layer) const {
+  if (layer_kinds_.size() == 1) return 0;
+  const models::LayerKind kind = job().model.layer_kind(layer);
+  const auto known = std::find_if(layer_kinds_.begin(), layer_kinds_.end(),
+                                  [&](const models::LayersOfKind& alike) { return alike.kind == kind; });
+  return static_cast<std::size_t>(known - layer_kinds_.begin());
+}
+
 CostEstimator::Counts CostEstimator::layers_of(const ChunkKey& key) const {
   Counts counts{};
   if (layer_kinds_.size() == 1) {
@@ -105,10 +149,7 @@ CostEstimator::Counts CostEstimator::layers_of(const ChunkKey& key) const {
     return counts;
   }
   for (int layer = key.phase; layer < key.phase + key.layers; ++layer) {
-    const models::LayerKind kind = job().model.layer_kind(layer);
-    const auto known = std::find_if(layer_kinds_.begin(), layer_kinds_.end(),
-                                    [&](const models::LayersOfKind& alike) { return alike.kind == kind; });
-    ++counts[static_cast<std::size_t>(known - layer_kinds_.begin())];
+    ++counts[kind_of(layer)];
   }
   return counts;
 }
@@ -148,13 +189,23 @@ std::vector<CostEstimator::StagePass> CostEstimator::least_stage_passes(const Pl
   return passes_with(plan, [this](const ByLayerKind<std::int64_t>& layer) { return least(layer); });
 }
 
+std::vector<CostEstimator::StageKinds> CostEstimator::passes_by_kind(const Plan& plan) {
+  std::vector<StageKinds> passes;
+  for (const ChunkKey& key : keys_of(plan)) {
+    const KindCosts& c = costs(key, static_cast<int>(passes.size()), SharedCosts::Part::kPasses);
+    passes.push_back({c.forward, c.backward, c.weights, c.exchanges, merged_lanes_ ? PartTimes{} : c.copies});
+  }
+  return passes;
+}
+
 std::vector<CostEstimator::StagePass> CostEstimator::passes_with(
     const Plan& plan, const std::function<std::int64_t(const ByLayerKind<std::int64_t>&)>& layer) {
   const auto part = [&](const PartTimes& times) { return StageTimes{times.ends, layer(times.layer)}; };
   std::vector<StagePass> passes;
   for (const ChunkKey& key : keys_of(plan)) {
     const KindCosts c = pass_costs(key, static_cast<int>(passes.size()), SharedCosts::Part::kPasses, false);
-    passes.push_back({part(c.forward), part(c.backward), part(c.weights), merged_lanes_ ? 0 : c.copy_layer});
+    passes.push_back({part(c.forward), part(c.backward), part(c.weights), part(c.exchanges),
+                      merged_lanes_ ? 0 : layer(c.copies.layer)});
   }
   return passes;
 }
@@ -172,7 +223,8 @@ std::int64_t CostEstimator::layer_ps() {
     for (std::size_t kind = 0; kind < passes.size(); ++kind) {
       passes[kind] = c.forward.layer[kind] + c.backward.layer[kind] + c.weights.layer[kind];
     }
-    fastest = stage == 0 ? least(passes) : std::min(fastest, least(passes));
+    const std::int64_t longer = std::max(least(passes), least(c.exchanges.layer));  // of two lanes
+    fastest = stage == 0 ? longer : std::min(fastest, longer);
   }
   return fastest;
 }
@@ -222,12 +274,14 @@ ScheduleCosts CostEstimator::least_passes(const Plan& plan) {
   for (ChunkKey& key : chunks) key.recompute = program::Recompute::kNone, key.modules = {}, key.again = 0;
   return passes_of(plan, chunks, [&](ChunkKey key, int stage, bool leads_back) {
     KindCosts least = costs(key, stage, SharedCosts::Part::kPassesAndTransfers, leads_back);
-    if (least.copy_layer == 0) return least;
+    if (this->least(least.copies.layer) == 0) return least;
     key.recompute = program::Recompute::kSelective;
     key.modules = program::ModuleSet::all();
     const KindCosts& fewest = costs(key, stage, SharedCosts::Part::kPasses);
-    least.copy_layer = std::min(least.copy_layer, fewest.copy_layer);
-    least.copy_bus = std::min(least.copy_bus, fewest.copy_bus);
+    for (std::size_t kind = 0; kind < layer_kinds_.size(); ++kind) {
+      least.copies.layer[kind] = std::min(least.copies.layer[kind], fewest.copies.layer[kind]);
+      least.copies_bus.layer[kind] = std::min(least.copies_bus.layer[kind], fewest.copies_bus.layer[kind]);
+    }
     return least;
   });
 }
@@ -235,6 +289,7 @@ ScheduleCosts CostEstimator::least_passes(const Plan& plan) {
 ScheduleCosts CostEstimator::passes_of(const Plan& plan, const std::vector<ChunkKey>& chunks,
                                        const std::function<KindCosts(const ChunkKey&, int, bool)>& costs_of) const {
   ScheduleCosts schedule_costs = empty_schedule_costs(plan, chunks.size());
+  std::vector<LayerTurns> turns;
   for (std::size_t i = 0; i < chunks.size(); ++i) {
     const int position = static_cast<int>(i), layers = chunks[i].layers;
     const bool leads_back = program::traits_of(plan.schedule).leads_back(position / plan.pipeline);
@@ -245,6 +300,7 @@ ScheduleCosts CostEstimator::passes_of(const Plan& plan, const std::vector<Chunk
     chunk.forward = c.forward.of(of_kinds);
     chunk.backward = c.backward.of(of_kinds);
     chunk.weights = c.weights.of(of_kinds);
+    chunk.exchanges = c.exchanges.of(of_kinds);
     chunk.send_forward += c.send_forward;
     chunk.send_backward += c.send_backward;
     if (i > 0) schedule_costs.chunks[i - 1].send_forward += c.gather_forward;
@@ -253,15 +309,40 @@ ScheduleCosts CostEstimator::passes_of(const Plan& plan, const std::vector<Chunk
     chunk.kind = static_cast<int>(std::find(chunks.begin(), chunks.end(), chunks[i]) - chunks.begin());
     add_copies(chunk, chunks[i], c);
     const std::int64_t forward = c.forward_bus.of(of_kinds), backward = c.backward_bus.of(of_kinds);
-    const std::int64_t copies = merged_lanes_ ? 0 : c.copy_bus;
-    chunk.forward_bus = forward + std::max(0, layers - 2) * copies;
-    chunk.backward_bus = backward + std::max(0, layers - 2) * copies;
-    chunk.bus = forward + backward + layers * copies + c.send_bus;
+    const PartTimes copies = merged_lanes_ ? PartTimes{} : c.copies_bus;
+    const std::int64_t inside = all_but_two(copies, of_kinds);
+    chunk.forward_bus = forward + inside;
+    chunk.backward_bus = backward + inside;
+    chunk.bus = forward + backward + copies.of(of_kinds) + c.send_bus;
     chunk.forward_through = c.forward_through.of(of_kinds);
     chunk.backward_through = c.backward_through.of(of_kinds);
     hold_to_bus(chunk, plan.overlap.expert);
+    if (plan.overlap.expert) turns.push_back(turns_of(chunks[i], c));
   }
+  set_pairs(schedule_costs, turns);
   return schedule_costs;
+}
+
+// Of a chunk: what comes before its layers, these in the order of the pass, what comes after them.
+LayerTurns CostEstimator::turns_of(const ChunkKey& key, const KindCosts& costs) const {
+  LayerTurns turns{{{costs.forward_lead, 0, 0}}, {{costs.backward_lead, 0, 0}}};
+  ByLayerKind<LayerTurns> of_kinds;
+  for (std::size_t kind = 0; kind < layer_kinds_.size(); ++kind) {
+    if (costs.turns[kind]) {
+      of_kinds[kind] = *costs.turns[kind];
+    } else if (!layer_kinds_[kind].kind.mixture) {
+      of_kinds[kind] = {{{costs.forward.layer[kind], 0, 0}}, {{costs.backward.layer[kind], 0, 0}}};
+    } else {
+      return {};
+    }
+  }
+  for (int layer = 0; layer < key.layers; ++layer) {
+    append(turns.forward, of_kinds[kind_of(key.phase + layer)].forward);
+    append(turns.backward, of_kinds[kind_of(key.phase + key.layers - 1 - layer)].backward);
+  }
+  append(turns.forward, {{costs.forward.ends - costs.forward_lead, 0, 0}});
+  append(turns.backward, {{costs.backward.ends - costs.backward_lead, 0, 0}});
+  return turns;
 }
 
 ScheduleCosts CostEstimator::state(const Plan& plan) {
@@ -291,17 +372,16 @@ ScheduleCosts CostEstimator::schedule_costs(const Plan& plan) { return joined(pa
 // From the third on, each layer waits until its slot was stored, or fetched, after the first: a pass takes no less than
 // the copies of all layers but two. A backward finds two layers in their slots.
 void CostEstimator::add_copies(ScheduleCosts::Chunk& chunk, const ChunkKey& key, const KindCosts& costs) const {
-  const std::int64_t copy_layer = costs.copy_layer;
-  if (copy_layer == 0 || merged_lanes_) return;
-  const std::int64_t inside = std::max(0, key.layers - 2) * copy_layer;
+  if (least(costs.copies.layer) == 0 || merged_lanes_) return;
+  const Counts layers = layers_of(key);
+  const std::int64_t inside = all_but_two(costs.copies, layers);
   chunk.forward = std::max(chunk.forward, inside);
   chunk.backward = std::max(chunk.backward, inside);
-  chunk.store = chunk.fetch = key.layers * copy_layer;
+  chunk.store = chunk.fetch = costs.copies.of(layers);
   chunk.fetch_inner = inside;
-  if (job().model.experts) return;
-  chunk.copy_layer = copy_layer;
-  chunk.forward_layer = least(costs.forward.layer);
-  chunk.backward_layer = least(costs.backward.layer);
+  chunk.copy_layer = least_of(costs.copies, layers);
+  chunk.forward_layer = least_of(costs.forward, layers);
+  chunk.backward_layer = least_of(costs.backward, layers);
 }
 
 // What of a chunk's state is copied after the norm: all of it both ways (where the host runs Adam, gradients go and

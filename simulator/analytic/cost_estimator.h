@@ -68,6 +68,7 @@ class CostEstimator {
   };
   struct StagePass {
     StageTimes forward, backward, weights;
+    StageTimes exchanges;         ///< on their lane, in both passes
     std::int64_t copy_layer = 0;  ///< a layer's activations, one way; 0 where they stay
     StageTimes all() const {
       return {forward.ends + backward.ends + weights.ends, forward.layer + backward.layer + weights.layer};
@@ -78,6 +79,12 @@ class CostEstimator {
   /// The same with the least that a layer may take: the kinds of its layers are open until layers are assigned to
   /// stages.
   std::vector<StagePass> least_stage_passes(const program::Plan& plan);
+  /// The same with each kind of layer apart: what one layer of it takes.
+  struct StageKinds {
+    PartTimes forward, backward, weights, exchanges, copies;
+  };
+  std::vector<StageKinds> passes_by_kind(const program::Plan& plan);
+  const std::vector<models::LayersOfKind>& layer_kinds() const { return layer_kinds_; }
   /// The least that a layer without embedding and head takes of any stage for a micro-batch, both passes (ps).
   std::int64_t layer_ps();
 
@@ -96,6 +103,8 @@ class CostEstimator {
   const KindCosts& costs(const program::ChunkKey& key, int stage, SharedCosts::Part part = SharedCosts::Part::kAll,
                          bool leads_back = false);
   KindCosts pass_costs(const program::ChunkKey& key, int stage, SharedCosts::Part part, bool leads_back);
+  LayerTurns turns_of(const program::ChunkKey& key, const KindCosts& costs) const;
+  std::size_t kind_of(int layer) const;
   Counts layers_of(const program::ChunkKey& key) const;                // of a chunk
   std::int64_t least(const ByLayerKind<std::int64_t>& by_kind) const;  // of the kinds that the model has
   ScheduleCosts empty_schedule_costs(const program::Plan& plan, std::size_t chunks) const;

@@ -31,6 +31,11 @@ class KindReader {
     costs.backward_bus = bus_by_segment(kind_.backward, first_back);
     costs.forward_through = is_cut(kind_.forward) ? by_part(kind_.forward, first) : costs.forward;
     costs.backward_through = is_cut(kind_.backward) ? by_part(kind_.backward, first_back) : costs.backward;
+    costs.forward_lead = before_part(kind_.forward, first);
+    costs.backward_lead = before_part(kind_.backward, first_back);
+    if (is_cut(kind_.forward)) costs.turns.front() = turns_of_layer(first, first_back);
+    add_exchanges(costs.exchanges, kind_.forward, first);
+    add_exchanges(costs.exchanges, kind_.backward, first_back);
     if (kind_.backward_weights >= 0) costs.weights = by_segment(kind_.backward_weights, first_back);
     for (std::size_t bucket = 0; bucket < kind_.buckets.size(); ++bucket) {
       if (!kind_.buckets[bucket].frozen) add_optimizer(costs.optimizer, bucket);
@@ -67,8 +72,8 @@ class KindReader {
       add(costs.store_state, of_layer(bucket), whole(kind_.store_state[bucket], copy));
     }
     if (!kind_.store_layer.empty()) {
-      costs.copy_layer = whole(kind_.store_layer.front(), copy);
-      costs.copy_bus = bus_of(kind_.store_layer.front());
+      costs.copies.layer.front() = whole(kind_.store_layer.front(), copy);
+      costs.copies_bus.layer.front() = bus_of(kind_.store_layer.front());
     }
     costs.first_reduce = whole(kind_.reduce.front(), data);
     costs.last_gather = whole(kind_.gather.back(), data);
@@ -135,6 +140,75 @@ class KindReader {
     PartTimes times;
     for (const program::Segment& s : body(index).segments) add(times, of_layer(s, layer), computed(index, s));
     return times;
+  }
+
+  void add_exchanges(PartTimes& times, int index, std::size_t layer) const {
+    for (const program::Segment& s : body(index).segments) {
+      add(times, of_layer(s, layer), sum(index, s.begin, s.end, Lane::kExpert));
+    }
+  }
+
+  std::int64_t before_part(int index, std::size_t part) const {
+    std::int64_t sum = 0;
+    for (const program::Segment& s : body(index).segments) {
+      if (s.part < static_cast<std::int16_t>(part)) sum += computed(index, s);
+    }
+    return sum;
+  }
+
+  std::shared_ptr<const LayerTurns> turns_of_layer(std::size_t first, std::size_t first_back) const {
+    LayerTurns turns{turns_of(kind_.forward, first), turns_of(kind_.backward, first_back)};
+    if (turns.forward.empty() || turns.backward.empty()) return nullptr;
+    return std::make_shared<const LayerTurns>(std::move(turns));
+  }
+
+  // Those of the layer; none where others are in parts as well.
+  std::vector<Turn> turns_of(int index, std::size_t layer) const {
+    std::vector<Turn> turns(1);
+    const program::Segment* exchange = nullptr;  // that the next turn may wait for
+    for (const program::Segment& s : body(index).segments) {
+      const bool exchanges = s.begin < s.end && lane_of(op(index, s.begin)) == Lane::kExpert;
+      if (!of_layer(s, layer)) {
+        if (s.turn || exchanges) return {};
+        continue;
+      }
+      if (exchanges) {
+        Turn& turn = turns.back();
+        turn = {turn.before + turn.beside,
+                waits_for_all_before(index, s) ? sum(index, s.begin, s.end, Lane::kExpert) : 0, 0};
+        exchange = &s;
+        continue;
+      }
+      if (s.turn) {
+        if (exchange == nullptr || !waits_first(index, s, *exchange)) turns.back().exchange = 0;
+        turns.emplace_back();
+        exchange = nullptr;
+      }
+      (exchange == nullptr ? turns.back().before : turns.back().beside) += computed(index, s);
+    }
+    turns.back().exchange = 0;
+    return turns;
+  }
+
+  const program::Op& op(int index, int i) const { return body(index).ops[static_cast<std::size_t>(i)]; }
+
+  // Whether the exchange waits for the last that is computed before it.
+  bool waits_for_all_before(int index, const program::Segment& exchange) const {
+    int last = exchange.begin - 1;
+    while (last >= 0 && lane_of(op(index, last)) != Lane::kCompute) --last;
+    const auto& after = op(index, exchange.begin).after;
+    return last >= 0 && std::find(after.begin(), after.end(), last) != after.end();
+  }
+
+  // Whether nothing of the segment is computed before the exchange has ended.
+  bool waits_first(int index, const program::Segment& s, const program::Segment& exchange) const {
+    int first = s.begin;
+    while (first < s.end && lane_of(op(index, first)) != Lane::kCompute) ++first;
+    if (first == s.end) return false;
+    const auto& after = op(index, first).after;
+    return std::any_of(after.begin(), after.end(), [&](int before) {
+      return before + 1 == exchange.end;  // the last of the exchange
+    });
   }
 
   // All segments of a part together.
@@ -223,16 +297,17 @@ KindCosts kind_costs(const CostedProgram& costed, const hardware::Cluster& clust
 KindCosts joined(const std::vector<KindCosts>& kinds) {
   KindCosts costs = kinds.front();
   for (std::size_t kind = 1; kind < kinds.size(); ++kind) {
+    costs.turns[kind] = kinds[kind].turns.front();
     for (const auto part :
          {&KindCosts::forward, &KindCosts::backward, &KindCosts::forward_through, &KindCosts::backward_through,
-          &KindCosts::weights, &KindCosts::optimizer, &KindCosts::reduce, &KindCosts::gather, &KindCosts::replicas,
-          &KindCosts::norm, &KindCosts::fetch_state, &KindCosts::store_state, &KindCosts::forward_bus,
-          &KindCosts::backward_bus, &KindCosts::gather_bus, &KindCosts::reduce_bus}) {
+          &KindCosts::exchanges, &KindCosts::weights, &KindCosts::optimizer, &KindCosts::reduce, &KindCosts::gather,
+          &KindCosts::replicas, &KindCosts::norm, &KindCosts::fetch_state, &KindCosts::store_state,
+          &KindCosts::forward_bus, &KindCosts::backward_bus, &KindCosts::gather_bus, &KindCosts::reduce_bus,
+          &KindCosts::copies, &KindCosts::copies_bus}) {
       (costs.*part).layer[kind] = (kinds[kind].*part).layer.front();
     }
-    for (const auto part :
-         {&KindCosts::reduce_apart, &KindCosts::first_reduce, &KindCosts::first_optimizer, &KindCosts::last_gather,
-          &KindCosts::norm_reduce, &KindCosts::copy_layer, &KindCosts::copy_bus}) {
+    for (const auto part : {&KindCosts::reduce_apart, &KindCosts::first_reduce, &KindCosts::first_optimizer,
+                            &KindCosts::last_gather, &KindCosts::norm_reduce}) {
       costs.*part = std::min(costs.*part, kinds[kind].*part);
     }
   }

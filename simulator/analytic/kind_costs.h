@@ -3,9 +3,11 @@
 
 #include <array>
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "models/model.h"
+#include "simulator/analytic/turns.h"
 #include "simulator/cost/costed_program.h"
 
 namespace trivium::simulator {
@@ -34,22 +36,26 @@ struct KindCosts {
   PartTimes replicas;  ///< sums over shard groups
   /// Of a pass from its begin to its end: where passes run in pairs with the exchanges that it waits for.
   PartTimes forward_through, backward_through;
-  PartTimes weights;              ///< second half of the backward, where it is split
-  PartTimes norm;                 ///< one layer's share; embedding and head left out
-  std::int64_t reduce_apart = 0;  ///< longest reduction that is not on the data lane alone
-  std::int64_t first_reduce = 0;  ///< of the first bucket, which is ready last
+  PartTimes exchanges;  ///< both passes' on the lane of exchanges with experts, where passes run in pairs
+  /// There, by kind: turns of a layer's passes; null where nothing is claimed of them.
+  ByLayerKind<std::shared_ptr<const LayerTurns>> turns{};
+  std::int64_t forward_lead = 0, backward_lead = 0;  ///< of `forward` and `backward`, what comes before the layer
+  PartTimes weights;                                 ///< second half of the backward, where it is split
+  PartTimes norm;                                    ///< one layer's share; embedding and head left out
+  std::int64_t reduce_apart = 0;                     ///< longest reduction that is not on the data lane alone
+  std::int64_t first_reduce = 0;                     ///< of the first bucket, which is ready last
   std::int64_t first_optimizer = 0;
   std::int64_t last_gather = 0;
   std::int64_t norm_reduce = 0;
   std::int64_t send_forward = 0, send_backward = 0;
   std::int64_t gather_forward = 0, gather_backward = 0;  ///< of what it receives in parts
-  std::int64_t copy_layer = 0;                           ///< a layer's activations, one way; 0 where they stay
+  PartTimes copies;                                      ///< of a layer's activations, one way; 0 where they stay
   PartTimes fetch_state, store_state;                    ///< optimizer state; 0 where it stays
   /// How long the device's bus is busy in one direction (simulator/analytic/bus_load.h): with collectives of a pass,
   /// with one bucket's gathers and reductions, and with a layer's activations.
   PartTimes forward_bus, backward_bus, gather_bus, reduce_bus;
   std::int64_t send_bus = 0;  ///< what it sends to the stages before and after
-  std::int64_t copy_bus = 0;
+  PartTimes copies_bus;
 };
 
 /// Bodies that `stage` was not costed with take no time. Precondition: the kind has one layer and one bucket per

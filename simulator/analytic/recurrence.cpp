@@ -67,9 +67,10 @@ class Walker {
     std::int64_t copying = 0;  // then, too: until when copies that were ready before keep the lane busy
   };
 
-  // The forward of a pair whose backward is to come: when the stage was free for both, and what it takes of it.
+  // The forward of a pair whose backward is to come: when the stage was free for both, and the stage's chunk.
   struct Pair {
-    std::int64_t free = 0, forward = 0;
+    std::int64_t free = 0;
+    int chunk = 0;
   };
 
   std::int64_t slots() const { return round_ * o_.virtual_stages; }  // of a round, forwards alone
@@ -197,7 +198,7 @@ class Walker {
     const std::size_t position = position_of(s, slot.chunk);
     const std::int64_t micro_batch = slot.micro_batch;
     std::int64_t start = std::max(free_[s], held_[s]);
-    pairs_[s] = {start, o_.chunks[position].forward};
+    pairs_[s] = {start, static_cast<int>(slot.chunk)};
     if (position > 0) {
       const std::int64_t input = forward_[at(position - 1, micro_batch)];
       if (input == kUnknown) return false;
@@ -217,7 +218,7 @@ class Walker {
     const std::size_t position = position_of(s, slot.chunk);
     const std::int64_t micro_batch = slot.micro_batch;
     const ScheduleCosts::Chunk& chunk = o_.chunks[position];
-    if (o_.pairs) return backward_of_pair(s, position, micro_batch);
+    if (o_.pairs) return backward_of_pair(s, slot);
     std::int64_t start = std::max(free_[s], held_[s]);
     if (position + 1 < o_.chunks.size()) {
       const std::int64_t gradient = backward_[at(position + 1, micro_batch)];
@@ -251,7 +252,9 @@ class Walker {
   }
 
   // Passes of a pair begin together, if their inputs are there. No copies and no reductions overlap with them.
-  bool backward_of_pair(std::size_t s, std::size_t position, std::int64_t micro_batch) {
+  bool backward_of_pair(std::size_t s, const SlotCursor::Step& slot) {
+    const std::size_t position = position_of(s, slot.chunk);
+    const std::int64_t micro_batch = slot.micro_batch;
     const ScheduleCosts::Chunk& chunk = o_.chunks[position];
     const bool paired = cursors_[s].order().has_forward_before(cursors_[s].backwards());
     std::int64_t start = paired ? pairs_[s].free : free_[s];
@@ -265,7 +268,10 @@ class Walker {
     const std::int64_t end = start + chunk.backward_through;
     backward_[at(position, micro_batch)] = end;
     free_[s] = std::max(free_[s], end);
-    if (paired) free_[s] = std::max(free_[s], pairs_[s].free + pairs_[s].forward + chunk.backward);
+    if (paired) {
+      const std::int64_t both = o_.pair_of(s, pairs_[s].chunk, static_cast<int>(slot.chunk));
+      free_[s] = std::max(free_[s], pairs_[s].free + both);
+    }
     return true;
   }
 

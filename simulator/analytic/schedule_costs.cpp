@@ -1,8 +1,9 @@
 #include "simulator/analytic/schedule_costs.h"
 
 #include <algorithm>
+#include <limits>
 
-#include "program/schedules/schedule.h"
+#include "program/schedules/slots.h"
 
 namespace trivium::simulator {
 namespace {
@@ -71,10 +72,24 @@ class Bounder {
   // From the start of stage s's first forward to the end of its last backward, second halves left out.
   std::int64_t passes(std::size_t s) const {
     const std::int64_t pair = sum(s, &ScheduleCosts::Chunk::forward) + sum(s, &ScheduleCosts::Chunk::backward);
-    const std::int64_t longest = o_.micro_batches * pair;
+    const std::int64_t exchanges = sum(s, &ScheduleCosts::Chunk::exchanges);
+    const std::int64_t longest = std::max(o_.micro_batches * pair + waits(s), o_.micro_batches * exchanges);
     const bool one_for_one =
         traits().has_steady_state() && !traits().splits_backward && o_.virtual_stages == 1 && !o_.pairs;
     return one_for_one ? std::max(longest, full_pipe(s, traits().warm_up(place(s)) + 1)) : longest;
+  }
+
+  // Of all pairs of the stage, for exchanges: in each at least as long as in the one that waits least.
+  std::int64_t waits(std::size_t s) const {
+    if (o_.pair_ps.empty()) return 0;
+    std::int64_t least = std::numeric_limits<std::int64_t>::max();
+    for (int f = 0; f < o_.virtual_stages; ++f) {
+      for (int b = 0; b < o_.virtual_stages; ++b) {
+        least = std::min(least, o_.pair_of(s, f, b) - o_.chunk_of(s, f).forward - o_.chunk_of(s, b).backward);
+      }
+    }
+    const program::SlotOrder order = program::order_of(o_.schedule, place(s), o_.micro_batches);
+    return std::max<std::int64_t>(0, order.passes - order.warm_up) * least;
   }
 
   // A micro-batch from the start of its forward on stage s to the end of its backward there.

@@ -1,6 +1,7 @@
 // A plan in a few numbers: what the closed-form bound knows of it.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <vector>
 
@@ -29,6 +30,7 @@ struct ScheduleCosts {
     std::int64_t reduce = 0;        ///< all its buckets on the data lane, where they are reduced during the backward
     std::int64_t reduce_layer = 0;  ///< of one of its layers, where gradients are reduced after every micro-batch
     std::int64_t gather_layer = 0;  ///< likewise gathered before every pass, where nothing is gathered ahead
+    std::int64_t exchanges = 0;     ///< of both passes with experts, on a lane of their own where passes run in pairs
     int layers = 0;
     int kind = 0;                                            ///< equal for chunks that share slots of gradients
     std::int64_t forward_through = 0, backward_through = 0;  ///< where passes run in pairs: from begin to end
@@ -57,11 +59,20 @@ struct ScheduleCosts {
   /// A forward and a backward of different micro-batches overlap: `forward` and `backward` are their times on the
   /// compute lane, together; neither alone is shorter than its `_through`.
   bool pairs = false;
+  /// With pairs, by stage, chunk of the forward and chunk of the backward: how long a pair keeps the compute lane,
+  /// waits for its exchanges included, at least. Empty: no longer than both passes.
+  std::vector<std::int64_t> pair_ps;
   bool reduces_beside = false;  ///< reductions after every micro-batch have two slots; else the stage waits for each
 
   /// Chunk `chunk` of a stage, which lies where the schedule places it.
   std::size_t position_of(std::size_t stage, int chunk) const {
     return static_cast<std::size_t>(program::traits_of(schedule).position_of(static_cast<int>(stage), chunk, pipeline));
+  }
+  std::int64_t pair_of(std::size_t stage, int forward, int backward) const {
+    const std::int64_t both = chunk_of(stage, forward).forward + chunk_of(stage, backward).backward;
+    const auto each = static_cast<std::size_t>(virtual_stages);
+    const std::size_t at = (stage * each + static_cast<std::size_t>(forward)) * each;
+    return pair_ps.empty() ? both : std::max(both, pair_ps[at + static_cast<std::size_t>(backward)]);
   }
   const Chunk& chunk_of(std::size_t stage, int chunk) const { return chunks[position_of(stage, chunk)]; }
 };

@@ -97,13 +97,17 @@ KindCosts transfers_of(const KindCosts& whole) {
 void set_passes(KindCosts& costs, const KindCosts& from) {
   costs.forward = from.forward;
   costs.backward = from.backward;
+  costs.exchanges = from.exchanges;
+  costs.turns = from.turns;
+  costs.forward_lead = from.forward_lead;
+  costs.backward_lead = from.backward_lead;
   costs.weights = from.weights;
   costs.forward_through = from.forward_through;
   costs.backward_through = from.backward_through;
-  costs.copy_layer = from.copy_layer;
+  costs.copies = from.copies;
   costs.forward_bus = from.forward_bus;
   costs.backward_bus = from.backward_bus;
-  costs.copy_bus = from.copy_bus;
+  costs.copies_bus = from.copies_bus;
 }
 
 KindCosts passes_of(const KindCosts& whole) {
@@ -145,10 +149,13 @@ KindCosts SharedCosts::with_ends(const Job& job, const ChunkKey& kind, const Sta
   ChunkKey layer = kind;
   layer.embedding = layer.head = false;
   KindCosts passes = costs(job, layer, place, Part::kPasses, coster);
-  for (const auto part : {&KindCosts::forward, &KindCosts::backward, &KindCosts::weights, &KindCosts::forward_bus,
-                          &KindCosts::backward_bus, &KindCosts::forward_through, &KindCosts::backward_through}) {
+  for (const auto part :
+       {&KindCosts::forward, &KindCosts::backward, &KindCosts::exchanges, &KindCosts::weights, &KindCosts::forward_bus,
+        &KindCosts::backward_bus, &KindCosts::forward_through, &KindCosts::backward_through}) {
     (passes.*part).ends = ((*ends).*part).ends;
   }
+  passes.forward_lead = ends->forward_lead;
+  passes.backward_lead = ends->backward_lead;
   Key known = pass_fields(job, kind);
   known.push_back(place_of_passes(job, kind, place));
   const std::lock_guard lock(mutex_);

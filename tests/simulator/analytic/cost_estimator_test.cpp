@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <functional>
 #include <random>
 
 #include "hardware_profiles/load.h"
@@ -70,6 +71,77 @@ TEST(CostEstimator, BoundOfPassesInPairsIsNeverAboveWhatTheEngineSchedules) {
     tight += 10 * walked > 8 * simulated ? 1 : 0;
   }
   EXPECT_GT(2 * tight, kPlans);  // a bound of nothing would pass too
+}
+
+// What all tasks of a role do on a lane.
+std::int64_t busy(const CostedProgram& costed, std::size_t role, program::Lane lane,
+                  const std::function<bool(const program::Task&)>& counts) {
+  std::int64_t sum = 0;
+  for (const program::Task& task : costed.program->roles[role].tasks) {
+    const auto body = static_cast<std::size_t>(task.body);
+    const auto& ops = costed.program->bodies[body].ops;
+    for (std::size_t i = 0; i < ops.size() && counts(task); ++i) {
+      if (ops[i].lane == lane) sum += costed.op_ps[role][body][i];
+    }
+  }
+  return sum;
+}
+
+// Experts on 32 ranks of four nodes: their exchanges take longer than all that is computed.
+TEST(CostEstimator, NoBoundOfPassesInPairsIsShorterThanTheirExchanges) {
+  program::Job job;
+  job.model = models::load_model("qwen3-235b-a22b");
+  job.training.sequence = 4096;
+  job.training.global_batch = 256;
+  program::Plan& plan = job.plan;
+  plan.stack = "megatron-bridge";
+  plan.precision = program::DType::kBf16;
+  plan.attention = program::Attention::kFlash;
+  plan.fp8 = program::Fp8::kCurrent;
+  plan.tensor = plan.pipeline = 4;
+  plan.sequence_parallel = true;
+  plan.virtual_stages = 2;
+  plan.schedule = program::usual_schedule(2);
+  plan.data = 16;
+  plan.expert = 32;
+  plan.expert_tensor = 1;
+  plan.zero_stage = 1;
+  plan.overlap.expert = true;
+  plan = program::normalised(std::move(plan));
+  ASSERT_FALSE(program::check(job).has_value());
+  const hardware::Cluster cluster = hardware::load_cluster("dgx-h100:32");
+  const std::int64_t bound = lower_bound_ps(CostEstimator(job, cluster).schedule_costs(plan));
+  const program::Program program = lowered(job);
+  const CostedProgram costed = cost(program, cluster);
+  const auto all = [](const program::Task&) { return true; };
+  const std::int64_t exchanges = busy(costed, 0, program::Lane::kExpert, all);
+  EXPECT_GT(exchanges, busy(costed, 0, program::Lane::kCompute, all));
+  EXPECT_GE(bound, exchanges);
+  EXPECT_LE(bound, makespan(program, cluster, Granularity::kSegment));
+}
+
+// The first layers of a chunk may be dense and keep less than the mixtures that follow.
+TEST(CostEstimator, CopiesOfAChunkAreThoseOfItsLayersKinds) {
+  program::Job job;
+  job.model = models::load_model("deepseek-v2-lite");
+  job.training.sequence = 4096;
+  job.training.global_batch = 8;
+  job.plan.pipeline = 3;
+  job.plan.stage_layers = {9, 9, 9};
+  job.plan.precision = program::DType::kBf16;
+  job.plan.offload.activations = program::Storage::kHost;
+  job.plan = program::normalised(std::move(job.plan));
+  const hardware::Cluster cluster = hardware::load_cluster("dgx-h100:1");
+  const ScheduleCosts costs = CostEstimator(job, cluster).schedule_costs(job.plan);
+  const program::Program program = lowered(job);
+  const CostedProgram costed = cost(program, cluster);
+  for (std::size_t s = 0; s < 3; ++s) {
+    const std::int64_t stored = busy(costed, s, program::Lane::kCopy, [](const program::Task& task) {
+      return task.kind == program::TaskKind::kStore && task.micro_batch == 0;
+    });
+    EXPECT_GT(stored, 0);
+    EXPECT_EQ(costs.chunks[s].store, stored);
+  }
 }
 
 TEST(CostEstimator, MemoryOfPassesInPairsIsWhatLoweringCounts) {

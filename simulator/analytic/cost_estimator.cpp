@@ -248,44 +248,6 @@ ScheduleCosts CostEstimator::passes(const Plan& plan) {
   });
 }
 
-// Where the first layers alone are recomputed, what that takes counts as the chunk's ends.
-KindCosts CostEstimator::pass_costs(const ChunkKey& key, int stage, SharedCosts::Part part, bool leads_back) {
-  if (key.again == 0) return costs(key, stage, part, leads_back);
-  ChunkKey first = key, kept = key;
-  first.again = kept.again = 0;
-  first.layers = key.again;
-  kept.recompute = program::Recompute::kNone;
-  const KindCosts full = costs(first, stage, part, leads_back);
-  KindCosts all = costs(kept, stage, part, leads_back);
-  const Counts again = layers_of(first);
-  for (PartTimes KindCosts::*pass :
-       {&KindCosts::forward, &KindCosts::backward, &KindCosts::weights, &KindCosts::forward_bus,
-        &KindCosts::backward_bus, &KindCosts::forward_through, &KindCosts::backward_through}) {
-    for (std::size_t kind = 0; kind < layer_kinds_.size(); ++kind) {
-      (all.*pass).ends += again[kind] * ((full.*pass).layer[kind] - (all.*pass).layer[kind]);
-    }
-  }
-  return all;
-}
-
-// What is not kept for the backward need not be copied either.
-ScheduleCosts CostEstimator::least_passes(const Plan& plan) {
-  std::vector<ChunkKey> chunks = keys_of(plan);
-  for (ChunkKey& key : chunks) key.recompute = program::Recompute::kNone, key.modules = {}, key.again = 0;
-  return passes_of(plan, chunks, [&](ChunkKey key, int stage, bool leads_back) {
-    KindCosts least = costs(key, stage, SharedCosts::Part::kPassesAndTransfers, leads_back);
-    if (this->least(least.copies.layer) == 0) return least;
-    key.recompute = program::Recompute::kSelective;
-    key.modules = program::ModuleSet::all();
-    const KindCosts& fewest = costs(key, stage, SharedCosts::Part::kPasses);
-    for (std::size_t kind = 0; kind < layer_kinds_.size(); ++kind) {
-      least.copies.layer[kind] = std::min(least.copies.layer[kind], fewest.copies.layer[kind]);
-      least.copies_bus.layer[kind] = std::min(least.copies_bus.layer[kind], fewest.copies_bus.layer[kind]);
-    }
-    return least;
-  });
-}
-
 ScheduleCosts CostEstimator::passes_of(const Plan& plan, const std::vector<ChunkKey>& chunks,
                                        const std::function<KindCosts(const ChunkKey&, int, bool)>& costs_of) const {
   ScheduleCosts schedule_costs = empty_schedule_costs(plan, chunks.size());

@@ -139,16 +139,26 @@ class MixedSearch {
     // On the whole cluster the ranks must be told where those nodes are, unless they are the first; stages can be told
     // where they come last in the placement.
     SearchRequest request = without_sources(fast);
-    if (fast_ > 0) request.fixed.insert("placement");
+    if (fast_ > 0) {
+      if (!request.job.plan.placement.ends_with("pipeline")) return {"fast nodes only", fast, not_told_apart()};
+      request.fixed.insert("placement");
+    }
     SearchResult result = search_as_given(request, threads_, stop_, progress);
     for (std::vector<Candidate>* candidates : {&result.best, &result.others}) {
       for (Candidate& candidate : *candidates) {
         Plan& plan = candidate.plan;
-        if (plan.placement.ends_with("pipeline"))
-          plan.stage_nodes.assign(static_cast<std::size_t>(plan.pipeline), fast_);
+        if (fast_ > 0) plan.stage_nodes.assign(static_cast<std::size_t>(plan.pipeline), fast_);
       }
     }
     return {"fast nodes only", fast, std::move(result)};
+  }
+
+  static SearchResult not_told_apart() {
+    SearchResult none;
+    none.proved = true;
+    none.rejected.push_back(
+        {"", "stage-nodes-placement", "stages are told their nodes where pipeline comes last in the placement", 1});
+    return none;
   }
 
   Way as_slow(const Progress& progress) const {

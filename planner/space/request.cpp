@@ -56,6 +56,8 @@ SearchRequest with_fields_settled(SearchRequest request) {
   const auto open = [&](const char* list) { return !request.fixed.contains(list); };
   if (open("stage_layers")) given.stage_layers.clear();
   if (open("stage_nodes")) given.stage_nodes.clear();
+  // Not searched there, and a plan that was found with replicas by kind has one that leaves no stage its nodes.
+  if (!request.cluster.homogeneous() && open("placement")) given.placement = Plan{}.placement;
   if (open("stage_recompute")) given.stage_recompute.clear();
   const bool full = given.recompute == program::Recompute::kFull && !open("recompute");
   if (!open("recompute_layers") && given.recompute_layers > 0 && !full) {

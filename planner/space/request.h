@@ -76,7 +76,8 @@ std::string_view held_by_training(const program::Training& training, std::string
 bool is_open(const SearchRequest& request, const std::string& field);
 
 /// The request with lists as searches take them, and what its training holds at its value. Those of its plan that are
-/// not fixed by name are open, whatever the plan holds there. Micro-batches by replica: with `replica_micro_batch`
+/// not fixed by name are open, whatever the plan holds there. On heterogeneous nodes an open placement
+/// is the usual one. Micro-batches by replica: with `replica_micro_batch`
 /// fixed, `data` is, too; equal sizes are a fixed `micro_batch`. Fixed and empty, it leaves different sizes out.
 /// Errors: Failure(kUsage) where `data` is fixed to another number, and where different sizes cannot be searched for:
 /// on like nodes, or on part of them.

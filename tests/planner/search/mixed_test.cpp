@@ -114,6 +114,35 @@ TEST(MixedSearch, FastNodesAreFoundWhereverTheyStand) {
   EXPECT_EQ(there.value().iteration_ps, iteration_of(fast));
 }
 
+// A plan file may hold any placement, which says nothing of a search that leaves it open; where it is fixed, stages
+// cannot be told the fast nodes, and no plan may be said to run there.
+TEST(MixedSearch, PlansTakeOnTheWholeClusterWhatIsSaidOfThem) {
+  SearchRequest request = request_for("gpt3-2.7b", "dgx1-v100-32gb:1+dgx-a100-80gb:1", 16);
+  request.others = 5;
+  const SearchResult usual = search(request, 2, {}, {});
+  request.job.plan.placement = "tensor-context-pipeline-data";
+  const SearchResult open = search(request, 2, {}, {});
+  ASSERT_FALSE(usual.best.empty());
+  EXPECT_EQ(open.best.front().simulation.iteration_ps, usual.best.front().simulation.iteration_ps);
+  EXPECT_EQ(program::summary(open.best.front().plan), program::summary(usual.best.front().plan));
+  request.fixed.insert("placement");
+  const SearchResult held = search(request, 2, {}, {});
+  const Alternative& fast = named(held, "fast nodes only");
+  EXPECT_FALSE(fast.best.has_value());
+  EXPECT_THAT(fast.why_not, HasSubstr("pipeline comes last in the placement"));
+  for (const SearchResult* result : {&usual, &held}) {
+    for (const auto* candidates : {&result->best, &result->others}) {
+      for (const Candidate& candidate : *candidates) {
+        program::Job job = request.job;
+        job.plan = candidate.plan;
+        const auto there = full_simulation(job, request.cluster);
+        ASSERT_TRUE(there.ok()) << program::summary(job.plan);
+        EXPECT_EQ(there.value().iteration_ps, candidate.simulation.iteration_ps) << program::summary(job.plan);
+      }
+    }
+  }
+}
+
 TEST(MixedSearch, WhatAV100LacksIsRefusedWhereOneTakesPart) {
   SearchRequest request = request_for("gpt3-2.7b", "dgx-a100-80gb:1+dgx1-v100-32gb:1", 64);
   request.job.plan.precision = program::DType::kBf16;

@@ -12,8 +12,9 @@ void PrimaryButton::paintEvent(QPaintEvent*) {
   QStyleOptionButton option;
   initStyleOption(&option);
   if (isEnabled()) {
-    option.palette.setColor(QPalette::Button, palette().color(QPalette::Highlight));
-    option.palette.setColor(QPalette::ButtonText, palette().color(QPalette::HighlightedText));
+    constexpr int kDarker = 210;  // per cent: the style draws buttons paler than their colour
+    option.palette.setColor(QPalette::Button, palette().color(QPalette::Highlight).darker(kDarker));
+    option.palette.setColor(QPalette::ButtonText, Qt::white);
   }
   QStylePainter(this).drawControl(QStyle::CE_PushButton, option);
 }

@@ -26,6 +26,7 @@ std::string within_a_sentence(std::string words) {
 const std::map<std::string, std::string>& names() {
   static const std::map<std::string, std::string> kNames = [] {
     std::map<std::string, std::string> names{{"all_to_all", "all to all"},
+                                             {"expert_data", "expert data"},
                                              {"global_batch", "global batch"},
                                              {"kv_heads", "heads of keys and values"},
                                              {"linear_bias", "linear biases"},
@@ -36,6 +37,12 @@ const std::map<std::string, std::string>& names() {
       std::string words(schedule.name);
       std::replace(words.begin(), words.end(), '_', ' ');
       names.emplace(schedule.name, words);
+    }
+    for (int i = 0; i < program::kModules; ++i) {
+      const std::string name(program::name_of(static_cast<program::Module>(i)));
+      std::string words = name;
+      std::replace(words.begin(), words.end(), '_', ' ');
+      if (words != name) names.emplace(name, words);
     }
     for (const program::PlanField& field : program::plan_field_table()) {
       const std::string name = field.name;

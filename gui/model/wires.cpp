@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/readable.h"
+#include "gui/model/display_name.h"
 #include "simulator/placement/placed_cluster.h"
 
 namespace trivium::gui {
@@ -55,7 +56,9 @@ std::vector<std::string> wire_sentences(const std::vector<simulator::WireUse>& w
         name_of(wire->wire), base::size(static_cast<std::int64_t>(wire->bytes)),
         base::percent(wire->busy_share(iteration_s)), base::percent(wire->exposed_s / iteration_s),
         base::percent(wire->filled()), name_of(most.phase),
-        most.group == program::Group::kNone ? "" : fmt::format(", group {}", program::name_of(most.group))));
+        most.group == program::Group::kNone
+            ? ""
+            : fmt::format(", group {}", display_name(std::string(program::name_of(most.group))))));
     sentences.back().front() = static_cast<char>(std::toupper(sentences.back().front()));
   }
   return sentences;

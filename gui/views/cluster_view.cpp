@@ -15,6 +15,7 @@
 #include "gui/look/text.h"
 #include "gui/look/theme.h"
 #include "gui/model/cluster_totals.h"
+#include "gui/model/display_name.h"
 #include "gui/model/traffic.h"
 #include "gui/views/node_dialog.h"
 #include "hardware_profiles/load.h"
@@ -358,9 +359,9 @@ void ClusterView::show_selection(std::optional<int> rank) {
   if (!rings.isEmpty()) words += "<br>" + rings.join(", ") + " group";
   for (const Exchange& exchange : traffic(*evaluation->program, evaluation->program->role_index(*rank))) {
     const std::vector<int> members = mesh.members(exchange.group, *rank);
-    const std::string_view name = name_of(exchange.group);
+    const std::string name = display_name(std::string(name_of(exchange.group)));
     words += QString("<br><b>%1</b> (%2 ranks): sends %3 in %4 %5")
-                 .arg(QString::fromUtf8(name.data(), static_cast<qsizetype>(name.size())))
+                 .arg(text(name))
                  .arg(members.size())
                  .arg(text(base::size(static_cast<std::int64_t>(exchange.sent_bytes))))
                  .arg(text(base::integer(static_cast<double>(exchange.operations))))

@@ -8,6 +8,7 @@
 #include "base/readable.h"
 #include "gui/look/text.h"
 #include "gui/look/theme.h"
+#include "gui/model/display_name.h"
 
 namespace trivium::gui {
 namespace {
@@ -152,8 +153,9 @@ void LinksView::show_table(double iteration_s) {
         true);
     for (const simulator::LinkUse& use : wire.uses) {
       add({"", text(name_of(use.phase)),
-           use.group == program::Group::kNone ? QString("copies") : text(program::name_of(use.group)), bytes(use.bytes),
-           text(base::seconds(use.busy_s)), text(base::percent(use.busy_s / iteration_s)), "", ""},
+           use.group == program::Group::kNone ? QString("copies")
+                                              : text(display_name(std::string(program::name_of(use.group)))),
+           bytes(use.bytes), text(base::seconds(use.busy_s)), text(base::percent(use.busy_s / iteration_s)), "", ""},
           false);
     }
   }

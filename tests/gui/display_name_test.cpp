@@ -62,6 +62,11 @@ TEST(Spoken, WordsAreReadBack) {
   EXPECT_EQ(field_called("tensr"), "tensr");
 }
 
+TEST(Spoken, GroupsAndModulesAreWords) {
+  EXPECT_EQ(display_name("gradients, group expert_data"), "gradients, group expert data");
+  EXPECT_EQ(display_name("recompute=selective(core_attn,moe_act)"), "recompute=selective(core attn,moe act)");
+}
+
 TEST(Spoken, SoDoExplanationsAndRefusals) {
   Scenario scenario = staged_scenario();
   const Insight found = insight(evaluate(scenario, Depth::kFull), {});

@@ -1,8 +1,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <functional>
+#include <regex>
+#include <set>
+#include <string>
 
+#include "base/files.h"
 #include "tests/program/jobs.h"
 
 namespace trivium::program {
@@ -142,6 +147,24 @@ TEST(Check, RefusesStagesOnNodesThatAreNotWhole) {
          j.plan.pipeline = 2, j.plan.stage_nodes = {0, 1}, j.plan.placement = "tensor-context-pipeline-data";
        }},
   });
+}
+
+// What nobody has written is said in the docs, field by field.
+TEST(Unsupported, StandsInTheDocs) {
+  const std::filesystem::path top = TRIVIUM_SOURCE_DIR;
+  const std::string page = base::read_file(top / "docs/reference/combinations.md");
+  const std::regex refusal("(?:missing\\(\"|[\" ])([a-z_.]+)(?:\"|(?: muon)? is not implemented)");
+  std::set<std::string> fields;
+  for (const auto& file : std::filesystem::directory_iterator(top / "program/lower")) {
+    if (file.path().extension() != ".cpp") continue;
+    const std::string source = base::read_file(file.path());
+    for (auto at = std::sregex_iterator(source.begin(), source.end(), refusal); at != std::sregex_iterator(); ++at) {
+      const std::string all = at->str();
+      if (all.starts_with("missing(") || all.ends_with("is not implemented")) fields.insert(at->str(1));
+    }
+  }
+  EXPECT_GE(fields.size(), 11U);
+  for (const std::string& field : fields) EXPECT_NE(page.find("| `" + field + "`"), std::string::npos) << field;
 }
 
 }  // namespace

@@ -139,10 +139,14 @@ TEST(GpuTraining, TimesOpsByTheirKernels) {
   ASSERT_FALSE(result.timeline.events.empty());
   constexpr std::int64_t kClockTick = 1'000'000;  // a microsecond: that of the device's clock, generously
   std::int64_t before = 0;
+  std::string_view last_kind;
+  const program::Role& role = program->roles.front();
   for (const program::Event& event : result.timeline.events) {
+    const auto& ops = program->body_of(role.tasks[static_cast<std::size_t>(event.task)]).ops;
+    const std::string_view kind = name_of(ops[static_cast<std::size_t>(event.op)].kind);
     EXPECT_GT(event.end_ps, event.start_ps);
-    EXPECT_GE(event.start_ps, before - kClockTick) << "ops of one lane overlap";
-    before = event.end_ps;
+    EXPECT_GE(event.start_ps, before - kClockTick) << kind << " overlaps " << last_kind << ", of one lane";
+    before = event.end_ps, last_kind = kind;
   }
   const auto last = static_cast<double>(before) * 1e-12;
   EXPECT_LT(last, result.steps.back().seconds);

@@ -16,6 +16,7 @@ namespace trivium::runtime::cuda {
 namespace {
 
 constexpr std::size_t kStackBytes = std::size_t{1} << 17;
+constexpr int kRowBytes = 128;  // of a tile that warpgroups read
 
 thread_local HostBlock* entered = nullptr;  // what a fiber that begins belongs to
 
@@ -100,7 +101,8 @@ void HostBlock::run(const std::function<void(int)>& body, int shared_bytes, Turn
   turns_ = turns;
   block_ = {threads_};
   for (Barrier& warp : warps_) warp = {kWarp};
-  shared_.assign(static_cast<std::size_t>(shared_bytes), std::byte{0xff});  // NaN: nobody may count on zeros
+  shared_.assign(static_cast<std::size_t>(shared_bytes) + kSharedAlignment,
+                 std::byte{0xff});  // NaN: nobody may count on zeros
   for (Fiber& fiber : fibers_) fiber.ended = false;
   const std::vector<int> order = in_turns(threads_, turns, blocks_run_++);
   for (std::size_t i = 0; i < order.size(); ++i) {
@@ -193,6 +195,27 @@ void HostThread::multiply_as(float (&c)[4], const std::uint32_t (&a)[4], std::ui
   }
   host_.wait_for_warp(thread_);
   std::copy(result, result + 4, c);
+}
+
+// PTX ISA, "Shared Memory Matrix Layout": the address decides, not the place in the tile: bits 4 to 6 xor bits 7 to 9.
+std::uint16_t HostThread::element_of(Tile from, int row, int column) const {
+  const auto plain =
+      static_cast<std::uintptr_t>(from.at - host_.shared()) + static_cast<std::uintptr_t>(row * kRowBytes + column * 2);
+  const std::byte* const at = host_.shared() + (plain ^ (plain / kRowBytes % 8 * 16));
+  check_shared(at, 2);
+  std::uint16_t bits = 0;
+  std::memcpy(&bits, at, sizeof bits);
+  return bits;
+}
+
+std::array<std::uint32_t, 4> HostThread::rows_of(Tile a) const {
+  std::array<std::uint32_t, 4> result{};
+  for (int i = 0; i < 4; ++i) {
+    const int row = thread_ / kWarp % 4 * 16 + lane() / 4 + i % 2 * 8, column = lane() % 4 * 2 + i / 2 * 8;
+    result[static_cast<std::size_t>(i)] =
+        element_of(a, row, column) | static_cast<std::uint32_t>(element_of(a, row, column + 1)) << 16;
+  }
+  return result;
 }
 
 void HostLauncher::gemm(const Gemm& g) {

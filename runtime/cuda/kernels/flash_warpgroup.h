@@ -77,10 +77,10 @@ TRIVIUM_DEVICE void finish_rows(Thread& t, const FlashShape& s, SoftmaxRows& row
 /// Blocks over (tile of queries, sample, head), the longest rows first.
 template <class T, int D>
 struct WarpgroupForward {
-  static constexpr int kGroups = D == 64 ? 2 : 1;  ///< that share a block's keys and values
+  static constexpr int kGroups = D == 64 ? 2 : 3;  ///< that share a block's keys and values
   static constexpr int kThreads = kGroups * kWarpgroup, kQueries = kGroups * kGroupRows;
-  static constexpr int kBlocksAtOnce = 2;
-  static constexpr int kStage = 2 * kTile * D;  // a tile of keys, one of values; before the first, the queries
+  static constexpr int kBlocksAtOnce = D == 64 ? 2 : 1, kLoaders = 2 * kWarpgroup;
+  static constexpr int kStage = 2 * kTile * D;  // a tile of keys, one of values
   const T* q;
   const T* kv;
   T* y;
@@ -88,7 +88,7 @@ struct WarpgroupForward {
   bool merges;  ///< with the y and L of other keys, which are there
   FlashShape s;
   std::int64_t lines;  ///< samples * heads
-  static int shared_bytes() { return 2 * kStage * 2; }
+  static int shared_bytes() { return (2 * kStage + kQueries * D) * 2; }
   static constexpr std::int64_t tiles(std::int64_t local) { return (local + kQueries - 1) / kQueries; }
 
   template <class Thread>
@@ -101,20 +101,20 @@ struct WarpgroupForward {
     const T* keys = kv + token * s.kv_width + s.key_at + head * s.kv_heads / s.heads * s.dim;
     const T* values = keys + s.value_at - s.key_at;
     const int lane = t.thread() % kWarp, warp_row = t.thread() / kWarp * 16;
-    const std::int64_t group_row = row0 + t.thread() / kWarpgroup * kGroupRows;
+    const int group = t.thread() / kWarpgroup;
+    const std::int64_t group_row = row0 + group * kGroupRows;
+    T* const q_tile = stages + 2 * kStage + group * kGroupRows * D;
     const auto load_stage = [&](int at) {
+      if (t.thread() >= kLoaders) return;
       T* const stage = stages + (at & 1) * kStage;
       const std::int64_t key0 = static_cast<std::int64_t>(at) * kTile, row = key0 * s.kv_width;
-      load_swizzled<D, kTile, kThreads>(t, stage, keys + row, s.kv_width, s.local - key0, s.dim);
-      load_swizzled<D, kTile, kThreads>(t, stage + kTile * D, values + row, s.kv_width, s.local - key0, s.dim);
+      const int thread = t.thread();
+      load_swizzled<D, kLoaders>(t, thread, stage, keys + row, s.kv_width, s.local - key0, s.dim);
+      load_swizzled<D, kLoaders>(t, thread, stage + kTile * D, values + row, s.kv_width, s.local - key0, s.dim);
     };
     load_stage(0);
-    load_swizzled<D, kQueries, kThreads>(t, stages + kStage, q + (token + row0) * s.q_width + head * s.dim, s.q_width,
-                                         s.local - row0, s.dim);
-    t.await_copies();
-    t.sync();
-    Held<D> queries;
-    hold_swizzled<D, kQueries>(t, queries, stages + kStage, warp_row);
+    load_swizzled<D, kWarpgroup>(t, t.thread() % kWarpgroup, q_tile, q + (token + group_row) * s.q_width + head * s.dim,
+                                 s.q_width, s.local - group_row, s.dim);
 
     const float factor = s.scale * kLog2e;
     float sum[D / kAcross][8][4];
@@ -129,7 +129,7 @@ struct WarpgroupForward {
       const T* const stage = stages + (at & 1) * kStage;
       float p[8][4];
       t.begin_products();
-      begin_rows<D>(t, p, queries, stage);
+      begin_rows<D>(t, p, q_tile, stage);
       t.template await_products<0>(p);
       if (key0 + kTile > s.seen(row0 + warp_row)) hide_keys<kTile>(s, row0 + warp_row, key0, lane, p);
       float fade[2];
@@ -153,7 +153,6 @@ struct WarpgroupForward {
 template <class T, int D>
 struct WarpgroupBackwardKeys {
   static constexpr int kThreads = kWarpgroup, kBlocksAtOnce = 2, kQueries = 64;  ///< at once
-  static constexpr bool kHolds = D == 64;  ///< keys and values in registers
   /// Over the tiles of queries of one head of the group after the other.
   struct Pass {
     int number = 0, member = 0, step = 0;
@@ -171,9 +170,9 @@ struct WarpgroupBackwardKeys {
   FlashShape s;
   std::int64_t lines;  ///< samples * kv_heads
   /// Two stages: a tile of queries, one of dy, their rows' L and D_i, to a multiple of 1,024 bytes. Then keys and
-  /// values; where registers hold these, they lie in the second stage until then.
+  /// values.
   static constexpr int kStage = 2 * kQueries * D * 2 + 1024;
-  static int shared_bytes() { return 2 * kStage + (kHolds ? 0 : 2 * kTile * D * 2); }
+  static int shared_bytes() { return 2 * kStage + 2 * kTile * D * 2; }
 
   template <class Thread>
   TRIVIUM_DEVICE void load_stage(Thread& t, unsigned char* shared, const Pass& pass, std::int64_t token,
@@ -183,8 +182,9 @@ struct WarpgroupBackwardKeys {
     auto* const q_tile = reinterpret_cast<T*>(shared + (pass.number & 1) * kStage);
     T* const dy_tile = q_tile + kQueries * D;
     auto* const rows = reinterpret_cast<float*>(dy_tile + kQueries * D);
-    load_swizzled<D, kQueries, kThreads>(t, q_tile, q + row * s.q_width + head * s.dim, s.q_width, left, s.dim);
-    load_swizzled<D, kQueries, kThreads>(t, dy_tile, dy + (row * s.heads + head) * s.dim, s.heads * s.dim, left, s.dim);
+    load_swizzled<D, kThreads>(t, t.thread(), q_tile, q + row * s.q_width + head * s.dim, s.q_width, left, s.dim);
+    load_swizzled<D, kThreads>(t, t.thread(), dy_tile, dy + (row * s.heads + head) * s.dim, s.heads * s.dim, left,
+                               s.dim);
     // A thread a number; of a row that is not there all is 0, as q and dy are.
     const int i = t.thread() % kQueries;
     const bool is_there = i < left;
@@ -221,18 +221,11 @@ struct WarpgroupBackwardKeys {
     const std::int64_t query0 = s.causal ? row0 : s.from;
     const bool is_seen = s.causal || row0 < s.keys;
     const int each = is_seen ? static_cast<int>((s.local - query0 + kQueries - 1) / kQueries) : 0;
-    auto* const k_tile = reinterpret_cast<T*>(shared + (kHolds ? kStage : 2 * kStage));
+    auto* const k_tile = reinterpret_cast<T*>(shared + 2 * kStage);
     T* const v_tile = k_tile + kTile * D;
-    load_swizzled<D, kTile, kThreads>(t, k_tile, kv + key_at, s.kv_width, s.local - row0, s.dim);
-    load_swizzled<D, kTile, kThreads>(t, v_tile, kv + value_at, s.kv_width, s.local - row0, s.dim);
+    load_swizzled<D, kThreads>(t, t.thread(), k_tile, kv + key_at, s.kv_width, s.local - row0, s.dim);
+    load_swizzled<D, kThreads>(t, t.thread(), v_tile, kv + value_at, s.kv_width, s.local - row0, s.dim);
     if (each > 0) load_stage(t, shared, Pass{}, token, kv_head * group, query0);
-    Held<D> keys, values;
-    if constexpr (kHolds) {
-      t.await_copies();
-      t.sync();
-      hold_swizzled<D, kTile>(t, keys, k_tile, warp_row);
-      hold_swizzled<D, kTile>(t, values, v_tile, warp_row);
-    }
 
     const float factor = s.scale * kLog2e;
     float dk[D / kAcross][8][4], dv[D / kAcross][8][4];
@@ -252,13 +245,8 @@ struct WarpgroupBackwardKeys {
       const float* const row_dots = row_sums + kQueries;
       float p[8][4], ds[8][4];
       t.begin_products();
-      if constexpr (kHolds) {
-        begin_rows<D>(t, p, keys, q_tile);
-        begin_rows<D>(t, ds, values, dy_tile);
-      } else {
-        begin_rows<D>(t, p, k_tile, q_tile);
-        begin_rows<D>(t, ds, v_tile, dy_tile);
-      }
+      begin_rows<D>(t, p, k_tile, q_tile);
+      begin_rows<D>(t, ds, v_tile, dy_tile);
       t.template await_products<1>(p);
       if (row0 + kTile > s.seen(first)) hide_queries(lane, row0 + warp_row, first, p);
       TRIVIUM_UNROLL
@@ -298,7 +286,7 @@ struct WarpgroupBackwardKeys {
 template <class T, int D>
 struct WarpgroupBackwardQueries {
   static constexpr int kThreads = kWarpgroup, kBlocksAtOnce = D == 64 ? 3 : 2;
-  static constexpr int kStage = 2 * kTile * D;  // a tile of keys, one of values; before the first, queries and dy
+  static constexpr int kStage = 2 * kTile * D;  // a tile of keys, one of values; after two of them, queries and dy
   const T* q;
   const T* kv;
   const T* dy;
@@ -308,7 +296,7 @@ struct WarpgroupBackwardQueries {
   bool adds;  ///< to what is there of other keys
   FlashShape s;
   std::int64_t lines;  ///< samples * heads
-  static int shared_bytes() { return 2 * kStage * 2; }
+  static int shared_bytes() { return 3 * kStage * 2; }
 
   template <class Thread>
   TRIVIUM_DEVICE void operator()(Thread& t) const {
@@ -323,20 +311,17 @@ struct WarpgroupBackwardQueries {
     const auto load_stage = [&](int at) {
       T* const stage = stages + (at & 1) * kStage;
       const std::int64_t key0 = static_cast<std::int64_t>(at) * kTile, row = key0 * s.kv_width;
-      load_swizzled<D, kTile, kThreads>(t, stage, keys + row, s.kv_width, s.local - key0, s.dim);
-      load_swizzled<D, kTile, kThreads>(t, stage + kTile * D, values + row, s.kv_width, s.local - key0, s.dim);
+      const int thread = t.thread();
+      load_swizzled<D, kThreads>(t, thread, stage, keys + row, s.kv_width, s.local - key0, s.dim);
+      load_swizzled<D, kThreads>(t, thread, stage + kTile * D, values + row, s.kv_width, s.local - key0, s.dim);
     };
-    T* const dy_tile = stages + kStage + kTile * D;
-    load_swizzled<D, kTile, kThreads>(t, stages + kStage, q + (token + row0) * s.q_width + head * s.dim, s.q_width,
-                                      s.local - row0, s.dim);
-    load_swizzled<D, kTile, kThreads>(t, dy_tile, dy + ((token + row0) * s.heads + head) * s.dim, s.heads * s.dim,
-                                      s.local - row0, s.dim);
+    T* const q_tile = stages + 2 * kStage;
+    T* const dy_tile = q_tile + kTile * D;
+    load_swizzled<D, kThreads>(t, t.thread(), q_tile, q + (token + row0) * s.q_width + head * s.dim, s.q_width,
+                               s.local - row0, s.dim);
+    load_swizzled<D, kThreads>(t, t.thread(), dy_tile, dy + ((token + row0) * s.heads + head) * s.dim, s.heads * s.dim,
+                               s.local - row0, s.dim);
     load_stage(0);
-    t.await_copies();
-    t.sync();
-    Held<D> queries, dys;
-    hold_swizzled<D, kTile>(t, queries, stages + kStage, warp_row);
-    hold_swizzled<D, kTile>(t, dys, dy_tile, warp_row);
 
     const float factor = s.scale * kLog2e;
     const std::int64_t valid = s.local - row0 - warp_row;
@@ -357,8 +342,8 @@ struct WarpgroupBackwardQueries {
       const T* const stage = stages + (at & 1) * kStage;
       float p[8][4], ds[8][4];
       t.begin_products();
-      begin_rows<D>(t, p, queries, stage);
-      begin_rows<D>(t, ds, dys, stage + kTile * D);
+      begin_rows<D>(t, p, q_tile, stage);
+      begin_rows<D>(t, ds, dy_tile, stage + kTile * D);
       t.template await_products<1>(p);
       if (key0 + kTile > s.seen(row0 + warp_row)) hide_keys<kTile>(s, row0 + warp_row, key0, lane, p);
       TRIVIUM_UNROLL

@@ -36,6 +36,14 @@ hardware::Node gpus_like(const std::string& like, int devices) {
   hardware::Node node = hardware::load_node(like);
   node.name = "this-gpu";
   node.devices = devices;
+  if (node.devices_per_host_link > devices) {
+    node.devices_per_host_link = devices;
+    node.sources.erase("/devices_per_host_link");
+  }
+  if (node.host_devices >= devices) {
+    node.host_devices = 0;  // all of them
+    node.sources.erase("/host_devices");
+  }
   keep_groups(node, "/allreduce_bus", node.allreduce_bus);
   keep_groups(node, "/gather_bus", node.gather_bus);
   keep_groups(node, "/allreduce_latency", node.allreduce_latency);

@@ -152,7 +152,7 @@ struct WarpgroupForward {
 /// dk and dv: blocks over (tile of keys, sample, key head). Rows of the products are keys, columns are queries.
 template <class T, int D>
 struct WarpgroupBackwardKeys {
-  static constexpr int kThreads = kWarpgroup, kBlocksAtOnce = 2, kQueries = 64;  ///< at once
+  static constexpr int kThreads = kWarpgroup, kBlocksAtOnce = D == 64 ? 3 : 2, kQueries = 64;  ///< at once
   /// Over the tiles of queries of one head of the group after the other.
   struct Pass {
     int number = 0, member = 0, step = 0;
@@ -285,7 +285,7 @@ struct WarpgroupBackwardKeys {
 /// dq: blocks over (tile of queries, sample, head), the longest rows first.
 template <class T, int D>
 struct WarpgroupBackwardQueries {
-  static constexpr int kThreads = kWarpgroup, kBlocksAtOnce = D == 64 ? 3 : 2;
+  static constexpr int kThreads = kWarpgroup, kBlocksAtOnce = D == 64 ? 4 : 2;
   static constexpr int kStage = 2 * kTile * D;  // a tile of keys, one of values; after two of them, queries and dy
   const T* q;
   const T* kv;

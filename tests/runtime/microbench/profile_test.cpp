@@ -108,7 +108,8 @@ TEST(GpuProfile, LeavesLargerGroupsOut) {
 
 // Of one GPU there are no groups, and nothing that says where their figures come from.
 TEST(GpuProfile, LeavesOutWhatOneGpuDoesNotHave) {
-  for (const char* const like : {"h200", "dgx-h100-80gb", "dgx-a100-80gb", "dgx1-v100-16gb", "dgx-b200"}) {
+  for (const char* const like :
+       {"h200", "dgx-h100-80gb", "dgx-a100-80gb", "dgx1-v100-16gb", "dgx-b200", "gb200-nvl72"}) {
     const hardware::Node node = gpus_like(like, 1);
     EXPECT_TRUE(node.allreduce_bus.empty()) << like;
     EXPECT_EQ(hardware::node_from_json(hardware::to_json(node), "profile").devices, 1) << like;

@@ -44,7 +44,8 @@ DeviceWords words_of(int device) {
 #else
   constexpr bool kBuilt = false;
 #endif
-  return {major >= kAmpere, kBuilt && major == kHopper && minor == 0};
+  const bool is_ada = major == kAmpere && minor == 9;
+  return {major >= kAmpere, major >= kHopper || is_ada, kBuilt && major == kHopper && minor == 0};
 }
 
 /// Zeroes memory of the host by as many threads as its size is worth.
@@ -118,6 +119,8 @@ std::string CudaBackend::refusal(const program::Program& program, const program:
   const program::DType precision = program.settings.precision;
   if (precision == program::DType::kBf16 && !words_.tiles)
     return "this GPU has no bf16 arithmetic; use --precision fp16";
+  if (op.fp8 != program::Fp8::kNone && !words_.codes)
+    return "GPUs before sm_89 have no products in 8 bits; use --fp8 none";
   if (find_operation(op, precision) != nullptr) return "";
   return fmt::format("the CUDA backend has no {} kernel in {}", name_of(op.kind), name_of(precision));
 }

@@ -62,6 +62,7 @@ class KernelList {
 /// What of the kernels' words (kernels/simt.h) the device has.
 struct DeviceWords {
   bool tiles = false;       ///< matrix() and multiply(): from sm_80 on
+  bool codes = false;       ///< products of operands in 8 bits: from sm_89 on
   bool warpgroups = false;  ///< multiply_group() and what belongs to it: sm_90, in a module that was built for it
 };
 

@@ -14,6 +14,7 @@ void run_emulation(const KernelArguments& a, DType precision, Turns turns, bool 
   launcher.turns = turns;
   launcher.warpgroups = warpgroups;
   const auto find = [&]<class T>(T) -> Operation<HostLauncher> {
+    if (const auto found = coded_operation<T, HostLauncher>(*a.op)) return found;
     if (const auto found = row_operation<T, HostLauncher>(*a.op)) return found;
     if (const auto found = attention_operation<T, HostLauncher>(*a.op)) return found;
     if (const auto found = state_operation<T, HostLauncher>(*a.op)) return found;

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "runtime/cuda/kernels/activation.h"
+#include "runtime/reduction/fp8.h"
 
 namespace trivium::runtime::cuda {
 namespace {
@@ -24,6 +25,13 @@ float element(const void* from, std::int64_t i, program::DType type) {
   if (type == program::DType::kBf16) return widen(static_cast<const Bf16*>(from)[i]);
   if (type == program::DType::kFp16) return widen(static_cast<const Fp16*>(from)[i]);
   return static_cast<const float*>(from)[i];
+}
+
+/// Of an operand that may be in 8 bits, whose scale is not part of it.
+float element(const void* from, std::int64_t i, program::DType type, Codes codes) {
+  if (codes == Codes::kNone) return element(from, i, type);
+  const auto format = codes == Codes::kE4M3 ? reduction::Fp8Type::kE4M3 : reduction::Fp8Type::kE5M2;
+  return reduction::float_of_fp8(static_cast<const std::uint8_t*>(from)[i], format);
 }
 
 void put(void* to, std::int64_t i, program::DType type, float value) {
@@ -219,6 +227,10 @@ std::array<std::uint32_t, 4> HostThread::rows_of(Tile a) const {
 }
 
 void HostLauncher::gemm(const Gemm& g) {
+  const bool is_coded = g.a_codes != Codes::kNone;
+  if (is_coded && (g.a_transposed || !g.b_transposed || g.lda % 16 != 0 || g.ldb % 16 != 0 || g.n % 16 != 0))
+    throw std::logic_error("a product in 8 bits as cuBLASLt has none");
+  const float scales = is_coded ? *g.a_scale * *g.b_scale : 1.0F;
   for (int batch = 0; batch < g.batch; ++batch) {
     for (std::int64_t i = 0; i < g.m; ++i) {
       for (std::int64_t j = 0; j < g.n; ++j) {
@@ -226,10 +238,10 @@ void HostLauncher::gemm(const Gemm& g) {
         for (std::int64_t k = 0; k < g.k; ++k) {
           const std::int64_t a = batch * g.stride_a + (g.a_transposed ? k * g.lda + i : i * g.lda + k);
           const std::int64_t b = batch * g.stride_b + (g.b_transposed ? j * g.ldb + k : k * g.ldb + j);
-          sum += element(g.a, a, g.type) * element(g.b, b, g.type);
+          sum += element(g.a, a, g.type, g.a_codes) * element(g.b, b, g.type, g.b_codes);
         }
         const std::int64_t at = batch * g.stride_c + i * g.ldc + j;
-        sum *= g.alpha;
+        sum *= g.alpha * scales;
         if (g.beta != 0) sum += g.beta * element(g.c, at, g.out);
         if (g.bias != nullptr) sum += element(g.bias, j, g.out);
         if (g.epilogue == Epilogue::kGelu) put(g.aux, i * g.n + j, g.out, sum);

@@ -81,6 +81,15 @@ TEST(GpuTraining, FollowsTheCpuInBf16) {
   }
 }
 
+// Both cast to 8 bits by the same scales; the CPU sums what codes stand for in fp32.
+TEST(GpuTraining, FollowsTheCpuInFp8) {
+  for (const bool llama : {false, true}) {
+    program::Job job = job_of(DType::kBf16, program::Attention::kFlash, llama);
+    job.plan.fp8 = program::Fp8::kCurrent;
+    expect_losses(job, 2e-2);
+  }
+}
+
 TEST(GpuTraining, FollowsTheCpuInFp16) {
   for (const auto attention : {program::Attention::kUnfused, program::Attention::kFlash}) {
     expect_losses(job_of(DType::kFp16, attention, false), 2e-2);

@@ -89,8 +89,16 @@ struct DeviceThread {
 
 constexpr int kMostThreads = 256;  // of a block
 
+/// Of the largest blocks so many have to fit a multiprocessor at once, where a kernel says so: its registers are limited
+/// to that.
 template <class Kernel>
-__global__ void __launch_bounds__(kMostThreads) entry(const Kernel kernel) {
+constexpr int least_blocks() {
+  if constexpr (requires { Kernel::kLeastBlocks; }) return Kernel::kLeastBlocks;
+  return 0;
+}
+
+template <class Kernel>
+__global__ void __launch_bounds__(kMostThreads, least_blocks<Kernel>()) entry(const Kernel kernel) {
   DeviceThread t;
   kernel(t);
 }

@@ -146,10 +146,22 @@ TEST(HeadNormEmulation, NormalisesQueriesAndKeysAndLeavesValues) {
   }
 }
 
-// Rows of 301 are more packs than a block has threads at once where a pack is one element. 20 rows are those of three
-// blocks of the backward, whose threads then have one, two, five of up to eight, and more packs than that.
+// Rows that a warp holds in one to eight packs a thread, whole and with threads that have fewer; that a block holds;
+// that are read again for every pass, as are all of 301, whose packs are single elements. Eleven or more rows are those
+// of several blocks, the last of which have fewer, and of the backward's blocks, whose threads have one to eight packs.
 TEST(NormEmulation, NormalisesWithAndWithoutMean) {
-  for (const auto& [m, n] : {std::pair<std::int64_t, std::int64_t>{5, 64}, {20, 301}, {20, 4100}, {3, 8200}}) {
+  for (const auto& [m, n] : {std::pair<std::int64_t, std::int64_t>{5, 64},
+                             {11, 200},
+                             {11, 264},
+                             {21, 768},
+                             {6, 1000},
+                             {9, 1600},
+                             {20, 301},
+                             {11, 2056},
+                             {5, 4096},
+                             {20, 4100},
+                             {3, 8200},
+                             {2, 16400}}) {
     for (const bool has_bias : {true, false}) {
       EmulatedCall call(OpKind::kNorm, m, n, 0);
       call.with_in(0, Form::kTyped, uniform(m * n, 1)).with_in(1, Form::kTyped, uniform(n, 2));

@@ -183,18 +183,20 @@ TEST(NormEmulation, NormalisesWithAndWithoutMean) {
   }
 }
 
+// More rows than a block has at once, and 272 columns, more than it has.
 TEST(ActivationEmulation, FollowsEveryCurve) {
-  for (const std::int64_t n : {24, 5}) {
+  constexpr std::int64_t kRows = 37;
+  for (const std::int64_t n : {24, 5, 272}) {
     for (std::int64_t curve = 0; curve < 6; ++curve) {
       for (const bool has_bias : {true, false}) {
         const std::int64_t width = curve == 2 || curve == 3 ? 2 * n : n;
-        EmulatedCall call(OpKind::kActivation, 13, n, curve), back(OpKind::kActivationBackward, 13, n, curve);
+        EmulatedCall call(OpKind::kActivation, kRows, n, curve), back(OpKind::kActivationBackward, kRows, n, curve);
         for (EmulatedCall* each : {&call, &back}) {
-          each->with_in(0, Form::kTyped, uniform(13 * width, 1));
+          each->with_in(0, Form::kTyped, uniform(kRows * width, 1));
           if (has_bias) each->with_in(1, Form::kTyped, uniform(width, 2));
         }
-        expect_equal_to_emulation(call.with_out(0, Form::kTyped, uniform(13 * n, 3)));
-        back.with_in(2, Form::kTyped, uniform(13 * n, 4)).with_out(0, Form::kTyped, uniform(13 * width, 5));
+        expect_equal_to_emulation(call.with_out(0, Form::kTyped, uniform(kRows * n, 3)));
+        back.with_in(2, Form::kTyped, uniform(kRows * n, 4)).with_out(0, Form::kTyped, uniform(kRows * width, 5));
         if (has_bias) back.with_out(1, Form::kWide, uniform(width, 6));
         expect_equal_to_emulation(back, 0.006);  // column sums of rounded gradients
       }

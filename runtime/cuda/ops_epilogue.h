@@ -40,7 +40,7 @@ void matmul_dgrad_activation(Launcher& l, const KernelArguments& product, const 
     l.gemm(g);
     return unbiased_activation_backward<T>(l, activated);
   }
-  column_sums(l, Values<T>{output<T>(activated, 0), g.n}, g.m, g.n, output<float>(activated, 1));
+  value_sums(l, static_cast<const T*>(output<T>(activated, 0)), g.n, g.m, g.n, output<float>(activated, 1));
 }
 
 template <class T, class Launcher>

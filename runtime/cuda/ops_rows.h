@@ -32,22 +32,24 @@ void copy(Launcher& l, const KernelArguments& a) {
   l.copy(a.out[0], a.in[0], a.op->elements);
 }
 
-/// Chunks of rows for so many columns in packs of W.
-inline std::int64_t column_chunks(std::int64_t m, std::int64_t across) {
-  constexpr std::int64_t kBlocks = 1056, kFewestRows = 64;  // enough to fill a GPU; what a block should at least sum
-  const std::int64_t most = (m + kFewestRows - 1) / kFewestRows, wanted = (kBlocks + across - 1) / across;
-  return wanted < most ? wanted : most;
+constexpr std::int64_t kMultiprocessors = 132;  // of an H100 or H200
+
+/// Chunks of rows for so many columns in packs of W, of which `blocks` run at once.
+inline std::int64_t column_chunks(std::int64_t m, std::int64_t across, std::int64_t blocks) {
+  constexpr std::int64_t kFewestRows = 64;  // that a block should sum
+  return std::clamp<std::int64_t>(blocks / across, 1, std::max<std::int64_t>(1, (m + kFewestRows - 1) / kFewestRows));
 }
 
 /// W columns at once: total (n) += sum over the m rows of `source`; the same to `second`, if any.
 template <int W, class Source, class Launcher>
 void column_sums_of(Launcher& l, const Source& source, std::int64_t m, std::int64_t n, float* total, float* second) {
   using Partials = ColumnPartials<Source, W>;
-  const std::int64_t across = (n + kWarp * W - 1) / (kWarp * W), chunks = column_chunks(m, across);
+  const std::int64_t across = (n + kWarp * W - 1) / (kWarp * W),
+                     chunks = column_chunks(m, across, Source::kBlocks * kMultiprocessors);
   auto* partial = reinterpret_cast<float*>(l.scratch(chunks * n * static_cast<std::int64_t>(sizeof(float))));
   l.run(Partials{source, partial, m, n, chunks}, across * chunks, Partials::kThreads, Partials::shared_bytes());
-  l.run(ColumnTotals{partial, total, second, n, chunks, false}, blocks_for(n, kWarp), ColumnTotals::kThreads,
-        ColumnTotals::shared_bytes());
+  l.run(ColumnTotals{partial, total, second, n, chunks, false}, blocks_for(n, ColumnTotals::kColumns),
+        ColumnTotals::kThreads, ColumnTotals::shared_bytes());
 }
 
 template <class Source, class Launcher>
@@ -57,6 +59,16 @@ void column_sums(Launcher& l, const Source& source, std::int64_t m, std::int64_t
   with_width(n, [&](auto w) { column_sums_of<decltype(w)::value>(l, source, m, n, total, second); });
 }
 
+/// Likewise of x itself, whose rows of n begin `row` elements apart, a multiple of n.
+template <class T, class Launcher>
+void value_sums(Launcher& l, const T* x, std::int64_t row, std::int64_t m, std::int64_t n, float* total,
+                float* second = nullptr) {
+  if (total == nullptr && second == nullptr) return;
+  with_widest<T>(n, {x}, [&](auto w) {
+    column_sums_of<decltype(w)::value>(l, Values<T>{x, row}, m, n, total, second);
+  });
+}
+
 /// total (n) and second (n) += sums of a source that gives both.
 template <class Source, class Launcher>
 void column_pair_sums(Launcher& l, const Source& source, std::int64_t m, std::int64_t n, float* total, float* second) {
@@ -64,25 +76,29 @@ void column_pair_sums(Launcher& l, const Source& source, std::int64_t m, std::in
   with_width(n, [&](auto w) {
     constexpr int W = decltype(w)::value;
     using Partials = ColumnPairPartials<Source, W>;
-    const std::int64_t across = (n + kWarp * W - 1) / (kWarp * W), chunks = column_chunks(m, across);
+    const std::int64_t across = (n + kWarp * W - 1) / (kWarp * W),
+                       chunks = column_chunks(m, across, 8 * kMultiprocessors);
     auto* partial = reinterpret_cast<float*>(l.scratch(2 * chunks * n * static_cast<std::int64_t>(sizeof(float))));
     l.run(Partials{source, partial, m, n, chunks}, across * chunks, Partials::kThreads, Partials::shared_bytes());
-    l.run(ColumnTotals{partial, total, second, n, chunks, true}, blocks_for(2 * n, kWarp), ColumnTotals::kThreads,
-          ColumnTotals::shared_bytes());
+    l.run(ColumnTotals{partial, total, second, n, chunks, true}, blocks_for(2 * n, ColumnTotals::kColumns),
+          ColumnTotals::kThreads, ColumnTotals::shared_bytes());
   });
 }
 
 template <class T, class Launcher>
 void bias_residual(Launcher& l, const KernelArguments& a) {
-  with_width(a.op->n, [&](auto w) {
+  if (a.dropout.drops()) {
+    const DropTokens drop{a.dropout, positions_of(a, a.dropout.sequence)};
+    return with_width(a.op->n, [&](auto w) {
+      constexpr int W = decltype(w)::value;
+      run_elements(l,
+                   DroppedResidual<T, W>{input<T>(a, 0), input<T>(a, 1), input<T>(a, 2), input<T>(a, 3),
+                                         output<T>(a, 0), output<std::uint8_t>(a, 1), a.op->m, a.op->n, drop},
+                   a.op->m * a.op->n, W);
+    });
+  }
+  with_widest<T>(a.op->n, {a.in[0], a.in[1], a.in[2], a.in[3], a.out[0]}, [&](auto w) {
     constexpr int W = decltype(w)::value;
-    if (a.dropout.drops()) {
-      const DropTokens drop{a.dropout, positions_of(a, a.dropout.sequence)};
-      return run_elements(l,
-                          DroppedResidual<T, W>{input<T>(a, 0), input<T>(a, 1), input<T>(a, 2), input<T>(a, 3),
-                                                output<T>(a, 0), output<std::uint8_t>(a, 1), a.op->m, a.op->n, drop},
-                          a.op->m * a.op->n, W);
-    }
     run_elements(l,
                  BiasResidual<T, W>{input<T>(a, 0), input<T>(a, 1), input<T>(a, 2), input<T>(a, 3), output<T>(a, 0),
                                     a.op->m, a.op->n},
@@ -100,29 +116,63 @@ void bias_residual_backward(Launcher& l, const KernelArguments& a) {
       run_elements(l, StoreKept<T, W>{kept, output<T>(a, 2), a.op->m}, a.op->m * a.op->n, W);
     });
   }
-  column_sums(l, Values<T>{input<T>(a, 0), a.op->n}, a.op->m, a.op->n, output<float>(a, 0), output<float>(a, 1));
+  value_sums(l, input<T>(a, 0), a.op->n, a.op->m, a.op->n, output<float>(a, 0), output<float>(a, 1));
+}
+
+/// Calls work(P, whether a block shares a row, as constants) where threads can hold rows of so many packs, with as many
+/// packs as a thread then holds; false where they cannot.
+template <class Work>
+bool with_held_rows(std::int64_t packs, const Work& work) {
+  const std::int64_t of_warp = (packs + kWarp - 1) / kWarp, of_block = (packs + kMostRowThreads - 1) / kMostRowThreads;
+  const auto held = [&](auto p, auto shared) { return work(p, shared), true; };
+  if (of_warp <= 1) return held(std::integral_constant<int, 1>(), std::false_type());
+  if (of_warp <= 2) return held(std::integral_constant<int, 2>(), std::false_type());
+  if (of_warp <= 3) return held(std::integral_constant<int, 3>(), std::false_type());
+  if (of_warp <= 4) return held(std::integral_constant<int, 4>(), std::false_type());
+  if (of_warp <= 6) return held(std::integral_constant<int, 6>(), std::false_type());
+  if (of_warp <= 8) return held(std::integral_constant<int, 8>(), std::false_type());
+  if (of_block <= 4) return held(std::integral_constant<int, 4>(), std::true_type());
+  if (of_block <= 8) return held(std::integral_constant<int, 8>(), std::true_type());
+  return false;
 }
 
 template <class T, class Launcher>
 void norm(Launcher& l, const KernelArguments& a) {
-  const std::int64_t n = a.op->n;
-  with_width(n, [&](auto w) {
+  const std::int64_t m = a.op->m, n = a.op->n;
+  with_widest<T>(n, {a.in[0], a.in[1], a.in[2], a.out[0]}, [&](auto w) {
     constexpr int W = decltype(w)::value;
-    l.run(Norm<T, W>{input<T>(a, 0), input<T>(a, 1), input<T>(a, 2), output<T>(a, 0), output<float>(a, 1), n,
-                     static_cast<float>(a.op->epsilon)},
-          a.op->m, row_threads(n / W), kReduceBytes);
+    const Norm<T, W> norm{input<T>(a, 0),
+                          input<T>(a, 1),
+                          input<T>(a, 2),
+                          output<T>(a, 0),
+                          output<float>(a, 1),
+                          n,
+                          static_cast<float>(a.op->epsilon)};
+    if constexpr (W * sizeof(T) == kWidestBytes) {
+      const auto run = [&](auto p, auto shared) {
+        constexpr int P = decltype(p)::value;
+        using Kernel = NormRows<T, W, P, decltype(shared)::value>;
+        const Kernel kernel{norm, m, 1.0F / static_cast<float>(n)};
+        if (Kernel::kShares) return l.run(kernel, m, row_threads((n / W + P - 1) / P), kReduceBytes);
+        l.run(kernel, blocks_for(m, Kernel::kWarps), Kernel::kWarps * kWarp);
+      };
+      if (with_held_rows(n / W, run)) return;
+    }
+    l.run(norm, m, row_threads(n / W), kReduceBytes);
   });
 }
 
-/// Calls work(P as a constant) with as many packs, a power of two up to 8, as each of a block's threads takes of a row
-/// of so many; false where that is not enough.
-template <class Work>
+/// Calls work(P as a constant) with as many packs of W, a power of two and at most 32 elements or eight packs, as each
+/// of a block's threads takes of a row of so many; false where that is not enough.
+template <int W, class Work>
 bool with_packs(std::int64_t packs, const Work& work) {
   const std::int64_t each = (packs + kMostRowThreads - 1) / kMostRowThreads;
   if (each <= 1) return work(std::integral_constant<int, 1>()), true;
   if (each <= 2) return work(std::integral_constant<int, 2>()), true;
   if (each <= 4) return work(std::integral_constant<int, 4>()), true;
-  if (each <= 8) return work(std::integral_constant<int, 8>()), true;
+  if constexpr (W <= 4) {
+    if (each <= 8) return work(std::integral_constant<int, 8>()), true;
+  }
   return false;
 }
 
@@ -130,13 +180,18 @@ bool with_packs(std::int64_t packs, const Work& work) {
 /// that.
 template <class T, int W, class Launcher>
 bool norm_gradients(Launcher& l, const KernelArguments& a, const NormBackward<T, W>& backward) {
-  constexpr std::int64_t kMostBlocks = 4 * 132, kFewestRows = 8;  // to fill an H100; what a block's sums should be of
-  const std::int64_t m = a.op->m, n = a.op->n, blocks = std::min(kMostBlocks, (m + kFewestRows - 1) / kFewestRows);
-  return with_packs(n / W, [&](auto p) {
+  constexpr std::int64_t kFewest = 2;  // groups of rows of a block
+  const std::int64_t m = a.op->m, n = a.op->n;
+  return with_packs<W>(n / W, [&](auto p) {
+    constexpr int P = decltype(p)::value;
+    using Kernel = NormGradients<T, W, P>;
+    const int threads = row_threads((n / W + P - 1) / P);
+    const std::int64_t at_once = kMultiprocessors * (Kernel::kBlocksAtOnce * kMostRowThreads / threads);
+    const std::int64_t blocks = std::min(at_once, blocks_for(m, kFewest * Kernel::kRows));
     auto* partial = reinterpret_cast<float*>(l.scratch(2 * blocks * n * static_cast<std::int64_t>(sizeof(float))));
-    l.run(NormGradients<T, W, decltype(p)::value>{backward, partial, m}, blocks, row_threads(n / W), kReduceBytes);
-    l.run(ColumnTotals{partial, output<float>(a, 1), output<float>(a, 2), n, blocks, true}, blocks_for(2 * n, kWarp),
-          ColumnTotals::kThreads, ColumnTotals::shared_bytes());
+    l.run(Kernel{backward, partial, m, 1.0F / static_cast<float>(n)}, blocks, threads, Kernel::shared_bytes());
+    l.run(ColumnTotals{partial, output<float>(a, 1), output<float>(a, 2), n, blocks, true},
+          blocks_for(2 * n, ColumnTotals::kColumns), ColumnTotals::kThreads, ColumnTotals::shared_bytes());
   });
 }
 
@@ -144,7 +199,7 @@ bool norm_gradients(Launcher& l, const KernelArguments& a, const NormBackward<T,
 template <class T, class Launcher>
 void norm_backward(Launcher& l, const KernelArguments& a) {
   const std::int64_t m = a.op->m, n = a.op->n;
-  with_width(n, [&](auto w) {
+  with_widest<T>(n, {a.in[0], a.in[1], a.in[3], a.in[4], a.out[0]}, [&](auto w) {
     constexpr int W = decltype(w)::value;
     const NormBackward<T, W> backward{
         input<T>(a, 0),     input<T>(a, 1), input<float>(a, 2), input<T>(a, 3), input<T>(a, 4), output<T>(a, 0), n,
@@ -214,8 +269,8 @@ void activation(Launcher& l, const KernelArguments& a) {
   with_curve(a, [&](auto curve) {
     with_widest<T>(n, {a.in[0], a.in[1], a.out[0]}, [&](auto w) {
       constexpr int W = decltype(w)::value;
-      run_elements(l, Activate<T, W, decltype(curve)::value>{input<T>(a, 0), input<T>(a, 1), output<T>(a, 0), m, n},
-                   m * n, W);
+      const Activate<T, W, decltype(curve)::value> kernel{input<T>(a, 0), input<T>(a, 1), output<T>(a, 0), m, n};
+      l.run(kernel, kernel.blocks(), kernel.kThreads);
     });
   });
 }
@@ -231,7 +286,7 @@ void activation_backward(Launcher& l, const KernelArguments& a) {
       if constexpr (is_gated(curve)) {
         run_elements(l, ActivateGatedBackward<T, W, curve>{input<T>(a, 0), input<T>(a, 1), input<T>(a, 2), dx, m, n},
                      m * n, W);
-        column_sums(l, Values<T>{dx, 2 * n}, m, 2 * n, output<float>(a, 1));
+        value_sums<T>(l, dx, 2 * n, m, 2 * n, output<float>(a, 1));
       } else {
         const ActivationGradients<T, curve> gradients{input<T>(a, 0), input<T>(a, 1), input<T>(a, 2), dx, n};
         if (a.out[1] == nullptr) return run_elements(l, ActivateBackward<T, W, curve>{gradients, m}, m * n, W);
@@ -361,7 +416,7 @@ void matmul_wgrad(Launcher& l, const KernelArguments& a) {
   g.a = a.in[op.weight_transposed ? 1 : 0], g.b = a.in[op.weight_transposed ? 0 : 1];
   g.lda = op.weight_transposed ? dy_row : op.k, g.ldb = op.weight_transposed ? op.k : dy_row, g.ldc = g.n;
   l.gemm(g);
-  if (a.out[1] != nullptr) column_sums(l, Values<T>{input<T>(a, 1), dy_row}, op.m, op.n, output<float>(a, 1));
+  if (a.out[1] != nullptr) value_sums(l, input<T>(a, 1), dy_row, op.m, op.n, output<float>(a, 1));
 }
 
 /// The function for an op kind of this file, for operands of type T; null for another kind.

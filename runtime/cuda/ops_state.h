@@ -192,10 +192,10 @@ std::vector<Ranges> own_ranges(const KernelArguments& a, int part, const Counts&
   return all;
 }
 
-inline std::int64_t longest(const Ranges& ranges) {
-  std::int64_t most = 0;
-  for (int i = 0; i < ranges.count; ++i) most = std::max(most, ranges.end[i] - ranges.begin[i]);
-  return most;
+inline std::int64_t elements_of(const Ranges& ranges) {
+  std::int64_t elements = 0;
+  for (int i = 0; i < ranges.count; ++i) elements += ranges.end[i] - ranges.begin[i];
+  return elements;
 }
 
 template <class Launcher>
@@ -210,7 +210,7 @@ void zero_gradients(Launcher& l, const KernelArguments& a) {
 
 template <class Launcher>
 void gradient_norm(Launcher& l, const KernelArguments& a) {
-  constexpr std::int64_t kMostBlocks = 8 * 132;  // what fills the multiprocessors of an H100
+  constexpr std::int64_t kMostBlocks = SquarePartials::kBlocksAtOnce * kMultiprocessors;
   constexpr int kThreads = 256, kShared = SquarePartials::shared_bytes(kThreads);
   const program::Bucket& bucket = bucket_of(a);
   const bool sharded = bucket.shard < bucket.elements;
@@ -224,7 +224,8 @@ void gradient_norm(Launcher& l, const KernelArguments& a) {
     const float* gradients = space_of<float>(a, program::Space::kGradient) + bucket.own_gradients(a.shard_rank, part) -
                              bucket.own_begin(a.shard_rank, part);
     for (const Ranges& ranges : own_ranges(a, part, counts)) {
-      const auto blocks = std::min(kMostBlocks, blocks_for(longest(ranges), kThreads * SquarePartials::kAhead));
+      constexpr int kEach = kThreads * SquarePartials::kAhead * SquarePartials::kPack;
+      const auto blocks = std::min(kMostBlocks, blocks_for(elements_of(ranges), kEach));
       l.run(SquarePartials{gradients, partial, ranges}, blocks, kThreads, kShared);
       l.run(SquareTotal{partial, output<double>(a, 0), static_cast<int>(blocks)}, 1, kThreads, kShared);
     }
@@ -233,7 +234,7 @@ void gradient_norm(Launcher& l, const KernelArguments& a) {
 
 template <class T, class Launcher>
 void adamw(Launcher& l, const KernelArguments& a) {
-  constexpr std::int64_t kMostBlocks = 1056;
+  constexpr std::int64_t kMostBlocks = AdamW<T>::kBlocksAtOnce * kMultiprocessors;
   const program::Optimizer& o = *a.optimizer;
   const program::Bucket& bucket = bucket_of(a);
   const double steps = static_cast<double>(a.values->step + 1 - a.values->skipped_steps);
@@ -260,7 +261,7 @@ void adamw(Launcher& l, const KernelArguments& a) {
     kernel.master = sizeof(T) == sizeof(float) ? nullptr : moments + 2 * bucket.shard;
     for (const Ranges& ranges : own_ranges(a, part, [](const program::Parameter&) { return true; })) {
       kernel.ranges = ranges;
-      l.run(kernel, std::min(kMostBlocks, blocks_for(longest(ranges), kElementThreads)), kElementThreads);
+      l.run(kernel, std::min(kMostBlocks, blocks_for(elements_of(ranges), kElementThreads)), kElementThreads);
     }
   }
 }

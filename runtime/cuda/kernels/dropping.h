@@ -82,14 +82,25 @@ struct DroppedResidual {
 /// What a mask lets through of dy (T,n), as rows to be summed and as they are stored.
 template <class T>
 struct KeptValues {
+  static constexpr int kAhead = 2, kBlocks = 4;
   const T* dy;
   const std::uint8_t* mask;
   std::int64_t n;
   float scale;
   template <int W>
-  TRIVIUM_DEVICE void load_at(std::int64_t r, std::int64_t c, float (&to)[W]) const {
-    load<W>(dy + r * n + c, to);
-    for (int i = 0; i < W; ++i) to[i] *= mask[r * n + c + i] != 0 ? scale : 0.0F;
+  TRIVIUM_DEVICE Nothing common(std::int64_t) const {
+    return {};
+  }
+  template <int W>
+  TRIVIUM_DEVICE Fetched<W> fetch(std::int64_t r, std::int64_t c) const {
+    Fetched<W> kept;
+    load<W>(dy + r * n + c, kept.values);
+    for (int i = 0; i < W; ++i) kept.values[i] *= mask[r * n + c + i] != 0 ? scale : 0.0F;
+    return kept;
+  }
+  template <int W>
+  TRIVIUM_DEVICE void finish(const Fetched<W>& fetched, Nothing, std::int64_t, std::int64_t, float (&to)[W]) const {
+    for (int i = 0; i < W; ++i) to[i] = fetched.values[i];
   }
 };
 
@@ -102,9 +113,7 @@ struct StoreKept {
   TRIVIUM_DEVICE void operator()(Thread& t) const {
     const std::int64_t i = (t.block() * t.threads() + t.thread()) * W;
     if (i >= m * values.n) return;
-    float value[W];
-    values.template load_at<W>(i / values.n, i % values.n, value);
-    store<W>(dx + i, value);
+    store<W>(dx + i, values.template fetch<W>(i / values.n, i % values.n).values);
   }
 };
 

@@ -87,18 +87,29 @@ struct HeadNormBackward {
 /// Rows for column sums: dy x / sigma of one kind of head, head by head of every row; the gradient of its weight.
 template <class T>
 struct NormedHeadProducts {
+  static constexpr int kAhead = 2, kBlocks = 4;
   const T* x;
   const T* dy;
   const float* sigma;
   HeadRows rows;
   int first, count;  ///< heads of the kind
   template <int W>
-  TRIVIUM_DEVICE void load_at(std::int64_t r, std::int64_t c, float (&to)[W]) const {
+  TRIVIUM_DEVICE Nothing common(std::int64_t) const {
+    return {};
+  }
+  template <int W>
+  TRIVIUM_DEVICE Fetched<W> fetch(std::int64_t r, std::int64_t c) const {
     const std::int64_t row = r / count, head = first + r % count, at = (row * rows.all() + head) * rows.dim + c;
     float v[W];
+    Fetched<W> products;
     load<W>(x + at, v);
-    load<W>(dy + at, to);
-    for (int i = 0; i < W; ++i) to[i] *= v[i] * sigma[row * rows.normed() + head];
+    load<W>(dy + at, products.values);
+    for (int i = 0; i < W; ++i) products.values[i] *= v[i] * sigma[row * rows.normed() + head];
+    return products;
+  }
+  template <int W>
+  TRIVIUM_DEVICE void finish(const Fetched<W>& fetched, Nothing, std::int64_t, std::int64_t, float (&to)[W]) const {
+    for (int i = 0; i < W; ++i) to[i] = fetched.values[i];
   }
 };
 

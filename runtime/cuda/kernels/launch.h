@@ -45,12 +45,14 @@ void with_width(std::int64_t n, const Work& work) {
   work(std::integral_constant<int, 1>());
 }
 
+constexpr int kWidestBytes = 16;
+
 /// Likewise with as many as 16 bytes hold of T, where all of `operands` lie where 16 bytes may be read.
 template <class T, class Work>
 void with_widest(std::int64_t n, std::initializer_list<const void*> operands, const Work& work) {
-  constexpr int kBytes = 16, kWidest = kBytes / static_cast<int>(sizeof(T));
+  constexpr int kWidest = kWidestBytes / static_cast<int>(sizeof(T));
   bool lie_well = n % kWidest == 0;
-  for (const void* each : operands) lie_well = lie_well && reinterpret_cast<std::uintptr_t>(each) % kBytes == 0;
+  for (const void* each : operands) lie_well = lie_well && reinterpret_cast<std::uintptr_t>(each) % kWidestBytes == 0;
   if (lie_well) return work(std::integral_constant<int, kWidest>());
   with_width(n, work);
 }

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <cstring>
+#include <type_traits>
 
 #if defined(__CUDACC__)
 #include <cuda_fp16.h>
@@ -120,6 +121,55 @@ template <int W, class T>
 TRIVIUM_DEVICE void load(const T* from, float (&to)[W]) {
   const Pack<T, W> pack = *reinterpret_cast<const Pack<T, W>*>(from);
   for (int i = 0; i < W; ++i) to[i] = widen(pack.of[i]);
+}
+
+/// W neighbouring elements as they lie in memory, two of 16 bits in a register: for kernels that have many under way.
+template <class T, int W>
+struct Raw {
+  static constexpr bool kPairs = sizeof(T) == 2 && W % 2 == 0;
+  using Word = std::conditional_t<kPairs, std::uint32_t, T>;
+  Pack<Word, kPairs ? W / 2 : W> words;
+
+  TRIVIUM_DEVICE void widen_to(float (&to)[W]) const {
+    TRIVIUM_UNROLL
+    for (int i = 0; i < W; ++i) {
+      if constexpr (kPairs) {
+        const std::uint32_t word = words.of[i / 2];
+        if constexpr (std::is_same_v<T, Bf16>) {
+          to[i] = float_of(i % 2 == 0 ? word << 16 : word & 0xffff0000U);
+        } else {
+          to[i] = float_of_fp16_bits(static_cast<std::uint16_t>(i % 2 == 0 ? word : word >> 16));
+        }
+      } else {
+        to[i] = widen(words.of[i]);
+      }
+    }
+  }
+};
+
+template <int W, class T>
+TRIVIUM_DEVICE Raw<T, W> hold(const T* from) {
+#if defined(__CUDA_ARCH__)
+  return *reinterpret_cast<const Raw<T, W>*>(from);
+#else
+  Raw<T, W> held;
+  std::memcpy(&held, from, sizeof held);
+  return held;
+#endif
+}
+
+/// What a source of column sums (rows.h) fetches of a row where that is the values themselves.
+template <int W>
+struct Fetched {
+  float values[W];
+};
+/// What its rows have in common where that is nothing.
+struct Nothing {};
+
+/// The column of element i of rows of n.
+TRIVIUM_DEVICE std::int64_t column_of(std::int64_t i, std::int64_t n) {
+  constexpr std::int64_t kMost = 0xffffffff;  // 64 bits take twice as many instructions to divide
+  return i <= kMost ? static_cast<std::uint32_t>(i) % static_cast<std::uint32_t>(n) : i % n;
 }
 
 #if defined(__CUDA_ARCH__)

@@ -28,10 +28,35 @@ TRIVIUM_DEVICE Double2 pair_over_block(Thread& t, Double2 v, Double2* room) {
   return v;
 }
 
+/// Which items of one range after the other a thread has. A range begins at the block after that in which the one
+/// before it ended, so that short ranges do not all fall to the first blocks.
+class Deal {
+ public:
+  /// The thread's first item; others follow by step().
+  template <class Thread>
+  TRIVIUM_DEVICE std::int64_t own(const Thread& t) const {
+    const std::int64_t block = t.block() - first_;
+    return (block < 0 ? block + t.blocks() : block) * t.threads() + t.thread();
+  }
+  template <class Thread>
+  static TRIVIUM_DEVICE std::int64_t step(const Thread& t) {
+    return t.blocks() * t.threads();
+  }
+  /// After a range of so many items.
+  template <class Thread>
+  TRIVIUM_DEVICE void pass(const Thread& t, std::int64_t items) {
+    first_ = (first_ + (items + t.threads() - 1) / t.threads()) % t.blocks();
+  }
+
+ private:
+  std::int64_t first_ = 0;
+};
+
 /// Sum of squares as pairs: partial (blocks). An element's square is exact in a double.
 struct SquarePartials {
-  static constexpr int kAhead = 4;  ///< loads, and sums of their own, that a thread has under way at once
-  const float* gradients;           ///< as if of element 0
+  static constexpr int kBlocksAtOnce = 4;
+  static constexpr int kAhead = 4, kPack = 4;  ///< packs that a thread has under way at once; elements of a pack
+  const float* gradients;                      ///< as if of element 0
   Double2* partial;
   Ranges ranges;
   static constexpr int shared_bytes(int threads) { return threads / kWarp * static_cast<int>(sizeof(Double2)); }
@@ -43,26 +68,59 @@ struct SquarePartials {
 
   template <class Thread>
   TRIVIUM_DEVICE void operator()(Thread& t) const {
-    Double2 sums[kAhead] = {};
-    const std::int64_t step = t.blocks() * t.threads(), own = t.block() * t.threads() + t.thread();
+    Double2 sums[kPack] = {};
+    Deal deal;
     for (int range = 0; range < ranges.count; ++range) {
-      const std::int64_t end = ranges.end[range], columns = ranges.columns[range];
-      std::int64_t i = ranges.begin[range] + own;
-      for (; columns == 0 && i + (kAhead - 1) * step < end; i += kAhead * step) {
-        float g[kAhead];
-        TRIVIUM_UNROLL
-        for (int k = 0; k < kAhead; ++k) g[k] = gradients[i + k * step];
-        TRIVIUM_UNROLL
-        for (int k = 0; k < kAhead; ++k) add_square(sums[k], g[k]);
-      }
-      for (; i < end; i += step) {
-        const bool is_other = columns > 0 && (i - ranges.origin[range]) % columns >= ranges.counted[range];
-        if (!is_other) add_square(sums[0], gradients[i]);  // else of key heads that an earlier rank counts
+      const float* const from = gradients + ranges.begin[range];
+      const std::int64_t count = ranges.end[range] - ranges.begin[range];
+      if (ranges.columns[range] > 0) {
+        add_counted(t, range, deal.own(t), sums[0]);
+        deal.pass(t, count);
+      } else {
+        deal.pass(t, add_all(t, from, count, deal.own(t), sums));
       }
     }
     const Double2 mine = (sums[0] + sums[1]) + (sums[2] + sums[3]);
     const Double2 sum = pair_over_block(t, mine, reinterpret_cast<Double2*>(t.shared()));
     if (t.thread() == 0) partial[t.block()] = sum;
+  }
+
+ private:
+  /// Packs from the first address on where one may be read, and what is before and after them one by one. How many
+  /// packs there are.
+  template <class Thread>
+  static TRIVIUM_DEVICE std::int64_t add_all(const Thread& t, const float* from, std::int64_t count, std::int64_t own,
+                                             Double2 (&sums)[kPack]) {
+    constexpr std::uintptr_t kBytes = kPack * sizeof(float);
+    const auto before =
+        static_cast<std::int64_t>((kBytes - reinterpret_cast<std::uintptr_t>(from) % kBytes) % kBytes / sizeof(float));
+    const std::int64_t head = before < count ? before : count, packs = (count - head) / kPack;
+    const float* const body = from + head;
+    if (own < head) add_square(sums[0], from[own]);
+    if (own < count - head - packs * kPack) add_square(sums[0], body[packs * kPack + own]);
+    const std::int64_t step = Deal::step(t);
+    for (std::int64_t i = own; i < packs; i += kAhead * step) {
+      // Always read, so that no load waits for another's answer: where there is no pack the last.
+      float g[kAhead][kPack];
+      TRIVIUM_UNROLL
+      for (int k = 0; k < kAhead; ++k) {
+        const std::int64_t pack = i + k * step < packs ? i + k * step : packs - 1;
+        load<kPack>(body + pack * kPack, g[k]);
+      }
+      TRIVIUM_UNROLL
+      for (int k = 0; k < kAhead; ++k) {
+        for (int e = 0; e < kPack; ++e) add_square(sums[e], i + k * step < packs ? g[k][e] : 0.0F);
+      }
+    }
+    return packs;
+  }
+
+  /// All but those of key heads that an earlier rank counts.
+  template <class Thread>
+  TRIVIUM_DEVICE void add_counted(const Thread& t, int range, std::int64_t own, Double2& sum) const {
+    for (std::int64_t i = ranges.begin[range] + own; i < ranges.end[range]; i += Deal::step(t)) {
+      if ((i - ranges.origin[range]) % ranges.columns[range] < ranges.counted[range]) add_square(sum, gradients[i]);
+    }
   }
 };
 
@@ -73,8 +131,16 @@ struct SquareTotal {
   int count;
   template <class Thread>
   TRIVIUM_DEVICE void operator()(Thread& t) const {
+    constexpr int kAhead = 4;
     Double2 sum{0, 0};
-    for (int i = t.thread(); i < count; i += t.threads()) sum = sum + partial[i];
+    for (int i = t.thread(); i < count; i += kAhead * t.threads()) {
+      Double2 part[kAhead] = {};
+      TRIVIUM_UNROLL
+      for (int k = 0; k < kAhead; ++k) {
+        if (i + k * t.threads() < count) part[k] = partial[i + k * t.threads()];
+      }
+      sum = sum + ((part[0] + part[1]) + (part[2] + part[3]));
+    }
     sum = pair_over_block(t, sum, reinterpret_cast<Double2*>(t.shared()));
     if (t.thread() != 0) return;
     sum = Double2{norm[0], norm[1]} + sum;
@@ -108,6 +174,7 @@ struct AdamWValues {
 /// Parameters of type T with, where that is not fp32, the copy that is stepped: `master`.
 template <class T>
 struct AdamW {
+  static constexpr int kBlocksAtOnce = 4;
   T* parameters;  ///< as if of element 0, as are the others
   const float* gradients;
   float* first;
@@ -123,25 +190,42 @@ struct AdamW {
       return;  // gradients overflowed: all ranks have the same norm, and leave out the same steps
     const double limit = v.clip_norm / (root + 1e-6);
     const float clip = static_cast<float>((v.clip_norm > 0 && limit < 1 ? limit : 1.0) * v.unscale);
-    const std::int64_t step = t.blocks() * t.threads();
+    Deal deal;
     for (int range = 0; range < ranges.count; ++range) {
       const float decay = ranges.decayed[range] ? v.decay : 0.0F;
-      for (std::int64_t i = ranges.begin[range] + t.block() * t.threads() + t.thread(); i < ranges.end[range];
-           i += step) {
-        // All that is read before anything is written: nobody but this line says that they lie apart.
-        const float g = gradients[i] * clip, p = master != nullptr ? master[i] : widen(parameters[i]);
-        const float m = v.beta1 * first[i] + v.rest1 * g, w = v.beta2 * second[i] + v.rest2 * g * g;
-        first[i] = m;
-        second[i] = w;
-        const float direction = m * v.correct1 / (root_of(w * v.correct2) + v.epsilon);
-        const float stepped = p - v.rate * (direction + decay * p);
-        if (master != nullptr) master[i] = stepped;
-        parameters[i] = narrow<T>(stepped);
+      const std::int64_t end = ranges.end[range], step = Deal::step(t);
+      for (std::int64_t i = ranges.begin[range] + deal.own(t); i < end; i += kAhead * step) {
+        Element of[kAhead];
+        TRIVIUM_UNROLL
+        for (int k = 0; k < kAhead; ++k) of[k] = element(i + k * step < end ? i + k * step : end - 1);
+        TRIVIUM_UNROLL
+        for (int k = 0; k < kAhead; ++k) {
+          if (i + k * step < end) take_step(i + k * step, of[k], clip, decay);
+        }
       }
+      deal.pass(t, end - ranges.begin[range]);
     }
   }
 
  private:
+  static constexpr int kAhead = 4;
+  /// All that is read, before anything is written: nobody but this says that they lie apart.
+  struct Element {
+    float g, p, m, w;
+  };
+  TRIVIUM_DEVICE Element element(std::int64_t i) const {
+    return {gradients[i], master != nullptr ? master[i] : widen(parameters[i]), first[i], second[i]};
+  }
+  TRIVIUM_DEVICE void take_step(std::int64_t i, const Element& of, float clip, float decay) const {
+    const float g = of.g * clip, m = v.beta1 * of.m + v.rest1 * g, w = v.beta2 * of.w + v.rest2 * g * g;
+    first[i] = m;
+    second[i] = w;
+    const float direction = m * v.correct1 / (root_of(w * v.correct2) + v.epsilon);
+    const float stepped = of.p - v.rate * (direction + decay * of.p);
+    if (master != nullptr) master[i] = stepped;
+    parameters[i] = narrow<T>(stepped);
+  }
+
   static constexpr double kInfinite = __builtin_huge_val();
   static TRIVIUM_DEVICE double wide_root(double x) {
 #if defined(__CUDA_ARCH__)

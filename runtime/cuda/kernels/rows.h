@@ -1,6 +1,8 @@
 // Kernels over rows of tokens: positions, residual sums, column sums. Keep: KeepAll or DropTokens.
 #pragma once
 
+#include <utility>
+
 #include "runtime/cuda/kernels/dropping.h"
 #include "runtime/cuda/kernels/numbers.h"
 
@@ -116,21 +118,32 @@ struct BiasResidual {
     for (int which = 0; which < 2; ++which) {
       const T* row = which == 0 ? bias : second;
       if (row == nullptr) continue;
-      load<W>(row + i % n, other);
+      load<W>(row + column_of(i, n), other);
       for (int k = 0; k < W; ++k) sum[k] += other[k];
     }
     store<W>(y + i, sum);
   }
 };
 
-/// What columns are summed of: x itself.
+/// What columns are summed of: x itself. A source fetches its packs of some rows, kAhead of them, before it gives the
+/// first of their values; what all rows of a column have in common it brings before. kBlocks: that
+/// run at once on a multiprocessor.
 template <class T>
 struct Values {
+  static constexpr int kAhead = 4, kBlocks = 4;
   const T* x;
   std::int64_t n;
   template <int W>
-  TRIVIUM_DEVICE void load_at(std::int64_t r, std::int64_t c, float (&to)[W]) const {
-    load<W>(x + r * n + c, to);
+  TRIVIUM_DEVICE Nothing common(std::int64_t) const {
+    return {};
+  }
+  template <int W>
+  TRIVIUM_DEVICE Raw<T, W> fetch(std::int64_t r, std::int64_t c) const {
+    return hold<W>(x + r * n + c);
+  }
+  template <int W>
+  TRIVIUM_DEVICE void finish(const Raw<T, W>& held, Nothing, std::int64_t, std::int64_t, float (&to)[W]) const {
+    held.widen_to(to);
   }
 };
 
@@ -153,7 +166,7 @@ struct NormedProducts {
 /// partial (chunk, c) = sum over the chunk's rows. A block is 32 packs of columns and eight rows at once.
 template <class Source, int W>
 struct ColumnPartials {
-  static constexpr int kRows = 8, kThreads = kWarp * kRows;
+  static constexpr int kRows = 8, kThreads = kWarp * kRows, kBlocksAtOnce = Source::kBlocks;
   Source source;
   float* partial;
   std::int64_t m, n, chunks;
@@ -165,11 +178,8 @@ struct ColumnPartials {
     const std::int64_t chunk = t.block() / across, column = (t.block() % across * kWarp + t.thread() % kWarp) * W;
     float sum[W] = {};
     if (column < n) {
-      for (std::int64_t r = m * chunk / chunks + t.thread() / kWarp; r < m * (chunk + 1) / chunks; r += kRows) {
-        float value[W];
-        source.template load_at<W>(r, column, value);
-        for (int i = 0; i < W; ++i) sum[i] += value[i];
-      }
+      const std::int64_t end = m * (chunk + 1) / chunks;
+      add_rows(m * chunk / chunks + t.thread() / kWarp, end, column, sum);
     }
     for (int i = 0; i < W; ++i) room[t.thread() * W + i] = sum[i];
     t.sync();
@@ -178,6 +188,43 @@ struct ColumnPartials {
       for (int i = 0; i < W; ++i) sum[i] += room[(row * kWarp + t.thread()) * W + i];
     }
     for (int i = 0; i < W; ++i) partial[chunk * n + column + i] = sum[i];
+  }
+
+ private:
+  using Fetch = decltype(std::declval<Source>().template fetch<W>(0, 0));
+
+  /// Rows r, r + kRows, … before `end`, by groups, each of which is fetched before the one before it is added.
+  TRIVIUM_DEVICE void add_rows(std::int64_t r, std::int64_t end, std::int64_t column, float (&sum)[W]) const {
+    constexpr int kGroup = Source::kAhead * kRows;
+    const auto common = source.template common<W>(column);
+    const std::int64_t last = end - (kGroup - kRows);  // a group that begins before it is whole
+    Fetch group[Source::kAhead], next[Source::kAhead];
+    if (r < last) fetch(r, column, next);
+    while (r < last) {
+      TRIVIUM_UNROLL
+      for (int k = 0; k < Source::kAhead; ++k) group[k] = next[k];
+      fetch(r + kGroup < last ? r + kGroup : r, column, next);
+      add(group, r, column, common, sum);
+      r += kGroup;
+    }
+    for (; r < end; r += kRows) {
+      const Fetch one[1] = {source.template fetch<W>(r, column)};
+      add(one, r, column, common, sum);
+    }
+  }
+  TRIVIUM_DEVICE void fetch(std::int64_t r, std::int64_t column, Fetch (&to)[Source::kAhead]) const {
+    TRIVIUM_UNROLL
+    for (int k = 0; k < Source::kAhead; ++k) to[k] = source.template fetch<W>(r + k * kRows, column);
+  }
+  template <int K, class Common>
+  TRIVIUM_DEVICE void add(const Fetch (&group)[K], std::int64_t r, std::int64_t column, const Common& common,
+                          float (&sum)[W]) const {
+    TRIVIUM_UNROLL
+    for (int k = 0; k < K; ++k) {
+      float value[W];
+      source.template finish<W>(group[k], common, r + k * kRows, column, value);
+      for (int i = 0; i < W; ++i) sum[i] += value[i];
+    }
   }
 };
 
@@ -213,28 +260,34 @@ struct ColumnPairPartials {
 };
 
 /// total (n) += partial (chunks, n), and the same for another total if there is one; of pairs (chunks, 2, n) the second
-/// total has sums of its own. A block is 32 columns, of which eight threads share the chunks.
+/// total has sums of its own. A block is eight columns, of which 32 threads share the chunks.
 struct ColumnTotals {
-  static constexpr int kParts = 8, kThreads = kWarp * kParts;
+  static constexpr int kColumns = 8, kParts = 32, kThreads = kColumns * kParts, kAhead = 8;
   const float* partial;
   float* total;
   float* second;
   std::int64_t n, chunks;
   bool pairs;
-  static int shared_bytes() { return kThreads * 4; }
+  static int shared_bytes() { return kThreads / kWarp * kColumns * 4; }
   template <class Thread>
   TRIVIUM_DEVICE void operator()(Thread& t) const {
     auto* room = reinterpret_cast<float*>(t.shared());
-    const std::int64_t columns = pairs ? 2 * n : n, c = t.block() * kWarp + t.thread() % kWarp;
+    const std::int64_t columns = pairs ? 2 * n : n, c = t.block() * kColumns + t.thread() % kColumns;
     float sum = 0;
-    if (c < columns) {
-      for (std::int64_t chunk = t.thread() / kWarp; chunk < chunks; chunk += kParts)
-        sum += partial[chunk * columns + c];
+    for (std::int64_t chunk = t.thread() / kColumns; chunk < chunks; chunk += kAhead * kParts) {
+      float part[kAhead] = {};
+      TRIVIUM_UNROLL
+      for (int k = 0; k < kAhead; ++k) {
+        if (c < columns && chunk + k * kParts < chunks) part[k] = partial[(chunk + k * kParts) * columns + c];
+      }
+      TRIVIUM_UNROLL
+      for (int k = 0; k < kAhead; ++k) sum += part[k];
     }
-    room[t.thread()] = sum;
+    for (int mask = kWarp / 2; mask >= kColumns; mask /= 2) sum += t.shuffle_xor(sum, mask);
+    if (t.thread() % kWarp < kColumns) room[t.thread() / kWarp * kColumns + t.thread() % kWarp] = sum;
     t.sync();
-    if (t.thread() >= kWarp || c >= columns) return;
-    for (int part = 1; part < kParts; ++part) sum += room[part * kWarp + t.thread()];
+    if (t.thread() >= kColumns || c >= columns) return;
+    for (int warp = 1; warp < kThreads / kWarp; ++warp) sum += room[warp * kColumns + t.thread()];
     if (c < n && total != nullptr) total[c] += sum;
     if (second != nullptr && (!pairs || c >= n)) second[pairs ? c - n : c] += sum;
   }

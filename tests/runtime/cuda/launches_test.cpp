@@ -75,8 +75,8 @@ TEST(EmbeddingLaunches, SpreadAFrequentTokenOverManyWarps) {
               ElementsAre(Pair(5, 256), Pair(10, 256), Pair(2 * 40 / 8, 256), Pair(2 * 40 / 8, 256)));
 }
 
-// 400 rows of 768: what reads x and dy is one kernel, in which a thread has a pack of four columns; the rest adds up
-// what its 50 blocks found.
+// 400 rows of 768: what reads x and dy is one kernel, in which a thread has a pack of four columns of four rows at
+// once; the rest adds up what its 50 blocks found, eight columns a block.
 TEST(NormLaunches, ReadEverythingOnce) {
   constexpr std::int64_t kRows = 400, kColumns = 768;
   EmulatedCall back(OpKind::kNormBackward, kRows, kColumns, 0);
@@ -85,7 +85,19 @@ TEST(NormLaunches, ReadEverythingOnce) {
   back.with_out(0, Form::kTyped, uniform(kRows * kColumns, 5)).with_out(1, Form::kWide, uniform(kColumns, 6));
   back.with_out(2, Form::kWide, uniform(kColumns, 7));
   EXPECT_THAT(launches_of(back, norm_backward<float, HostLauncher>),
-              ElementsAre(Pair(kRows / 8, 192), Pair(2 * kColumns / 32, 256)));
+              ElementsAre(Pair(kRows / 8, 192), Pair(2 * kColumns / 8, 256)));
+}
+
+// Ten rows: four warps of a block have one each. Rows of 1,028, more than a warp holds, have a block each, of threads
+// that hold four packs.
+TEST(NormLaunches, GiveARowAWarpOrABlock) {
+  const auto forward = [](std::int64_t columns) {
+    EmulatedCall call(OpKind::kNorm, 10, columns, 0);
+    call.with_in(0, Form::kTyped, uniform(10 * columns, 1)).with_in(1, Form::kTyped, uniform(columns, 2));
+    return call.with_out(0, Form::kTyped, uniform(10 * columns, 3)).with_out(1, Form::kWide, uniform(20, 4));
+  };
+  EXPECT_THAT(launches_of(forward(768), cuda::norm<float, HostLauncher>), ElementsAre(Pair(3, 128)));
+  EXPECT_THAT(launches_of(forward(1028), cuda::norm<float, HostLauncher>), ElementsAre(Pair(10, 96)));
 }
 
 }  // namespace

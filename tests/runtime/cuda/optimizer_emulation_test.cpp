@@ -1,4 +1,9 @@
 // The optimizer's kernels, run on the host as they are written, against the CPU backend.
+#include <gmock/gmock.h>
+
+#include <algorithm>
+#include <array>
+
 #include "runtime/cpu/kernels.h"
 #include "runtime/cuda/operations.h"
 #include "tests/runtime/cuda/emulated_call.h"
@@ -69,6 +74,39 @@ TEST(GradientNormEmulation, CountsWhatTheCpuCounts) {
       EXPECT_EQ(got[0], wanted[0]);  // sums of doubles carried as pairs do not depend on their order
       EXPECT_NEAR(got[1], wanted[1], 0x1p-90);
     }
+  }
+}
+
+// Ranges that begin at every place of 16 bytes, of fewer elements than a pack and of more than a block takes at once.
+TEST(GradientNormEmulation, TakesPacksFromAnyElementOn) {
+  const std::vector<std::int64_t> lengths{3, 9001, 1, 2, 8, 5002, 7, 4099};
+  for (std::int64_t first = 0; first < 4; ++first) {
+    program::ChunkTemplate kind;
+    std::int64_t elements = first;
+    for (const std::int64_t length : lengths) {
+      program::Parameter p;
+      p.local_rows = 1, p.local_columns = length, p.offset = elements;
+      kind.parameters.push_back(p);
+      elements += length + 2;  // what lies between belongs to nobody
+    }
+    kind.buckets.push_back({.begin = 0, .elements = elements, .shard = elements});
+    alignas(16) static std::array<float, 40000> gradients;
+    const auto values = uniform(elements, static_cast<unsigned>(first));
+    std::transform(values.begin(), values.end(), gradients.begin(), [](double x) { return static_cast<float>(x); });
+    program::Op op;
+    op.kind = OpKind::kGradientNorm, op.bucket = 0;
+    std::array<double, 2> wanted{0, 0}, got = wanted;
+    KernelArguments a;
+    a.op = &op, a.kind = &kind;
+    a.chunk_base[static_cast<std::size_t>(Space::kGradient)] = reinterpret_cast<std::byte*>(gradients.data());
+    a.out[0] = reinterpret_cast<std::byte*>(wanted.data());
+    cpu::find_kernel(op.kind, DType::kFp32)(a);
+    a.out[0] = reinterpret_cast<std::byte*>(got.data());
+    HostLauncher launcher;
+    gradient_norm(launcher, a);
+    EXPECT_EQ(got[0], wanted[0]) << first;
+    EXPECT_NEAR(got[1], wanted[1], 0x1p-80);
+    EXPECT_THAT(launcher.launches, ::testing::ElementsAre(::testing::Pair(5, 256), ::testing::Pair(1, 256)));
   }
 }
 

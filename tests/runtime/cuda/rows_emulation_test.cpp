@@ -146,10 +146,22 @@ TEST(HeadNormEmulation, NormalisesQueriesAndKeysAndLeavesValues) {
   }
 }
 
-// Rows of 301 are more packs than a block has threads at once where a pack is one element. 20 rows are those of three
-// blocks of the backward, whose threads then have one, two, five of up to eight, and more packs than that.
+// Rows that a warp holds in one to eight packs a thread, whole and with threads that have fewer; that a block holds;
+// that are read again for every pass, as are all of 301, whose packs are single elements. Eleven or more rows are those
+// of several blocks, the last of which have fewer, and of the backward's blocks, whose threads have one to eight packs.
 TEST(NormEmulation, NormalisesWithAndWithoutMean) {
-  for (const auto& [m, n] : {std::pair<std::int64_t, std::int64_t>{5, 64}, {20, 301}, {20, 4100}, {3, 8200}}) {
+  for (const auto& [m, n] : {std::pair<std::int64_t, std::int64_t>{5, 64},
+                             {11, 200},
+                             {11, 264},
+                             {21, 768},
+                             {6, 1000},
+                             {9, 1600},
+                             {20, 301},
+                             {11, 2056},
+                             {5, 4096},
+                             {20, 4100},
+                             {3, 8200},
+                             {2, 16400}}) {
     for (const bool has_bias : {true, false}) {
       EmulatedCall call(OpKind::kNorm, m, n, 0);
       call.with_in(0, Form::kTyped, uniform(m * n, 1)).with_in(1, Form::kTyped, uniform(n, 2));
@@ -171,18 +183,20 @@ TEST(NormEmulation, NormalisesWithAndWithoutMean) {
   }
 }
 
+// More rows than a block has at once, and 272 columns, more than it has.
 TEST(ActivationEmulation, FollowsEveryCurve) {
-  for (const std::int64_t n : {24, 5}) {
+  constexpr std::int64_t kRows = 37;
+  for (const std::int64_t n : {24, 5, 272}) {
     for (std::int64_t curve = 0; curve < 6; ++curve) {
       for (const bool has_bias : {true, false}) {
         const std::int64_t width = curve == 2 || curve == 3 ? 2 * n : n;
-        EmulatedCall call(OpKind::kActivation, 13, n, curve), back(OpKind::kActivationBackward, 13, n, curve);
+        EmulatedCall call(OpKind::kActivation, kRows, n, curve), back(OpKind::kActivationBackward, kRows, n, curve);
         for (EmulatedCall* each : {&call, &back}) {
-          each->with_in(0, Form::kTyped, uniform(13 * width, 1));
+          each->with_in(0, Form::kTyped, uniform(kRows * width, 1));
           if (has_bias) each->with_in(1, Form::kTyped, uniform(width, 2));
         }
-        expect_equal_to_emulation(call.with_out(0, Form::kTyped, uniform(13 * n, 3)));
-        back.with_in(2, Form::kTyped, uniform(13 * n, 4)).with_out(0, Form::kTyped, uniform(13 * width, 5));
+        expect_equal_to_emulation(call.with_out(0, Form::kTyped, uniform(kRows * n, 3)));
+        back.with_in(2, Form::kTyped, uniform(kRows * n, 4)).with_out(0, Form::kTyped, uniform(kRows * width, 5));
         if (has_bias) back.with_out(1, Form::kWide, uniform(width, 6));
         expect_equal_to_emulation(back, 0.006);  // column sums of rounded gradients
       }

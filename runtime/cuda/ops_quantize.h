@@ -65,16 +65,16 @@ inline CodedOperand coded_operand(const KernelArguments& a, int operand) {
   return {from, reinterpret_cast<const float*>(from + begin), codes_of(a.op->fp8, program::operand_of(*a.op, operand))};
 }
 
-/// C (m, n) = A (m, k) B (n, k)^T of codes: A from element `at_a`, a run of scale `run_a`, and so on.
+/// C (m, n) = A (m, k) B (n, k)^T of codes: A from element `at_a`, its scale at `scale_a`, and so on.
 struct CodedProduct {
   std::int64_t m = 0, n = 0, k = 0;
-  std::int64_t at_a = 0, at_b = 0, run_a = 0, run_b = 0;
+  std::int64_t at_a = 0, at_b = 0, scale_a = 0, scale_b = 0;
 };
 inline Gemm coded_gemm(const CodedOperand& a, const CodedOperand& b, const CodedProduct& p) {
   Gemm g{.m = p.m, .n = p.n, .k = p.k};
   g.a = a.codes + p.at_a, g.b = b.codes + p.at_b, g.b_transposed = true;
   g.a_codes = a.type, g.b_codes = b.type;
-  g.a_scale = a.scales + p.run_a, g.b_scale = b.scales + p.run_b;
+  g.a_scale = a.scales + p.scale_a, g.b_scale = b.scales + p.scale_b;
   g.lda = g.ldb = p.k, g.ldc = p.n;
   return g;
 }
@@ -101,14 +101,19 @@ void coded_expert_matmul(Launcher& l, const KernelArguments& a) {
   const program::Op& op = *a.op;
   const bool forward = op.kind == program::OpKind::kExpertMatmul,
              wgrad = op.kind == program::OpKind::kExpertMatmulWgrad;
-  const CodedOperand x = coded_operand(a, 0), w = coded_operand(a, 1);
-  const std::int64_t rows = op.m / op.parts;
-  for (std::int64_t run = 0; run < static_cast<std::int64_t>(op.parts) * op.experts; ++run) {
+  CodedOperand x = coded_operand(a, 0), w = coded_operand(a, 1);
+  const std::int64_t rows = op.m / op.parts, runs = static_cast<std::int64_t>(op.parts) * op.experts;
+  const std::int64_t of_w = wgrad ? runs : op.experts;
+  constexpr std::int64_t kApart = SpreadScales::kApart;
+  auto* scales = reinterpret_cast<float*>(l.scratch((runs + of_w) * kApart * static_cast<std::int64_t>(sizeof(float))));
+  run_elements(l, SpreadScales{x.scales, w.scales, scales, runs, of_w}, runs + of_w);
+  x.scales = scales, w.scales = scales + runs * kApart;
+  for (std::int64_t run = 0; run < runs; ++run) {
     const std::int64_t expert = run % op.experts, from = run * rows;
     const std::int64_t of_weight = expert * op.k * op.n;
-    CodedProduct p{rows, op.n, op.k, from * op.k, of_weight, run, expert};
-    if (wgrad) p = {op.k, op.n, rows, from * op.k, from * op.n, run, run};
-    if (!forward && !wgrad) p = {rows, op.k, op.n, from * op.n, of_weight, run, expert};
+    CodedProduct p{rows, op.n, op.k, from * op.k, of_weight, run * kApart, expert * kApart};
+    if (wgrad) p = {op.k, op.n, rows, from * op.k, from * op.n, run * kApart, run * kApart};
+    if (!forward && !wgrad) p = {rows, op.k, op.n, from * op.n, of_weight, run * kApart, expert * kApart};
     Gemm g = coded_gemm(x, w, p);
     g.out = wgrad ? program::DType::kFp32 : kTypeOf<T>, g.beta = wgrad ? 1.0F : 0.0F, g.fast_sums = forward;
     g.c = wgrad ? a.out[0] + of_weight * static_cast<std::int64_t>(sizeof(float))

@@ -74,15 +74,13 @@ TRIVIUM_DEVICE void finish_rows(Thread& t, const FlashShape& s, SoftmaxRows& row
   store_parts<D>(t, own, s.heads * s.dim, sum, factors, first, valid, s.dim, merges, kept);
 }
 
-/// Blocks over (tile of queries, sample, head), the longest rows first. While a group turns the scores of one tile of
-/// keys into probabilities, the tensor cores compute those of the next (Shah et al. 2024, arXiv 2407.08608,
-/// section 3.2).
+/// Blocks over (tile of queries, sample, head), the longest rows first.
 template <class T, int D>
 struct WarpgroupForward {
-  static constexpr int kGroups = D == 64 ? 3 : 2;  ///< that share a block's keys and values
+  static constexpr int kGroups = D == 64 ? 2 : 3;  ///< that share a block's keys and values
   static constexpr int kThreads = kGroups * kWarpgroup, kQueries = kGroups * kGroupRows;
-  static constexpr int kBlocksAtOnce = 1, kLoaders = 2 * kWarpgroup;
-  static constexpr int kStages = 3, kStage = 2 * kTile * D;  // a tile of keys, one of values
+  static constexpr int kBlocksAtOnce = D == 64 ? 2 : 1, kLoaders = 2 * kWarpgroup;
+  static constexpr int kStage = 2 * kTile * D;  // a tile of keys, one of values
   const T* q;
   const T* kv;
   T* y;
@@ -90,7 +88,7 @@ struct WarpgroupForward {
   bool merges;  ///< with the y and L of other keys, which are there
   FlashShape s;
   std::int64_t lines;  ///< samples * heads
-  static int shared_bytes() { return (kStages * kStage + kQueries * D) * 2; }
+  static int shared_bytes() { return (2 * kStage + kQueries * D) * 2; }
   static constexpr std::int64_t tiles(std::int64_t local) { return (local + kQueries - 1) / kQueries; }
 
   template <class Thread>
@@ -105,29 +103,34 @@ struct WarpgroupForward {
     const int lane = t.thread() % kWarp, warp_row = t.thread() / kWarp * 16;
     const int group = t.thread() / kWarpgroup;
     const std::int64_t group_row = row0 + group * kGroupRows;
-    T* const q_tile = stages + kStages * kStage + group * kGroupRows * D;
+    T* const q_tile = stages + 2 * kStage + group * kGroupRows * D;
     const auto load_stage = [&](int at) {
-      if (at >= key_tiles || t.thread() >= kLoaders) return;
-      T* const stage = stages + at % kStages * kStage;
+      if (t.thread() >= kLoaders) return;
+      T* const stage = stages + (at & 1) * kStage;
       const std::int64_t key0 = static_cast<std::int64_t>(at) * kTile, row = key0 * s.kv_width;
       const int thread = t.thread();
       load_swizzled<D, kLoaders>(t, thread, stage, keys + row, s.kv_width, s.local - key0, s.dim);
       load_swizzled<D, kLoaders>(t, thread, stage + kTile * D, values + row, s.kv_width, s.local - key0, s.dim);
     };
     load_stage(0);
-    load_stage(1);
     load_swizzled<D, kWarpgroup>(t, t.thread() % kWarpgroup, q_tile, q + (token + group_row) * s.q_width + head * s.dim,
                                  s.q_width, s.local - group_row, s.dim);
 
     const float factor = s.scale * kLog2e;
-    const int own_tiles = static_cast<int>(s.key_tiles(group_row, kGroupRows));  // that any of the group's rows sees
-    float sum[D / kAcross][8][4], p[8][4], next[8][4];
-    Held<kAcross> rounded;
+    float sum[D / kAcross][8][4];
     clear(sum);
     SoftmaxRows rows;
-    // The tile's scores to probabilities, and what they make of its values.
-    const auto attend = [&](int at) {
+    for (int at = 0; at < key_tiles; ++at) {
+      t.await_copies_for_products();
+      t.sync();  // and all are done with the other stage
+      if (at + 1 < key_tiles) load_stage(at + 1);
       const std::int64_t key0 = static_cast<std::int64_t>(at) * kTile;
+      if (key0 >= s.seen(group_row + kGroupRows - 1)) continue;  // none of this group's rows sees any of it
+      const T* const stage = stages + (at & 1) * kStage;
+      float p[8][4];
+      t.begin_products();
+      begin_rows<D>(t, p, q_tile, stage);
+      t.template await_products<0>(p);
       if (key0 + kTile > s.seen(row0 + warp_row)) hide_keys<kTile>(s, row0 + warp_row, key0, lane, p);
       float fade[2];
       soften(t, rows, p, factor, fade);
@@ -136,36 +139,11 @@ struct WarpgroupForward {
         TRIVIUM_UNROLL
         for (int i = 0; i < 4; ++i) sum[d / 8][d % 8][i] *= fade[i / 2];
       }
+      Held<kAcross> rounded;
       hold_rounded<T>(rounded, p);
       t.begin_products();
-      begin_columns<D>(t, sum, rounded, stages + at % kStages * kStage + kTile * D);
+      begin_columns<D>(t, sum, rounded, stage + kTile * D);
       t.template await_products<0>(sum);
-    };
-    const auto begin_tile = [&](int at) {
-      t.await_copies_for_products();
-      t.sync();  // and all are done with the tile before
-      load_stage(at + 2);
-    };
-    begin_tile(0);
-    t.begin_products();
-    begin_rows<D>(t, p, q_tile, stages);
-    t.template await_products<0>(p);
-    int at = 0;
-    for (; at + 1 < own_tiles; ++at) {
-      if (at > 0) begin_tile(at);
-      t.begin_products();
-      begin_rows<D>(t, next, q_tile, stages + (at + 1) % kStages * kStage);
-      attend(at);
-      t.template await_products<0>(next);
-      TRIVIUM_UNROLL
-      for (int n = 0; n < 8; ++n) {
-        TRIVIUM_UNROLL
-        for (int i = 0; i < 4; ++i) p[n][i] = next[n][i];
-      }
-    }
-    for (; at < key_tiles; ++at) {
-      if (at > 0) begin_tile(at);
-      if (at < own_tiles) attend(at);  // the last
     }
     finish_rows<D>(t, s, rows, sum, token, row0 + warp_row, head, y, log_sums, merges);
   }

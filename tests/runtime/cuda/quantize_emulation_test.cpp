@@ -121,7 +121,7 @@ TEST(CodedProductEmulation, MultipliesWhatCodesStandFor) {
 
 // Two experts whose rows come from three ranks: six runs of rows, two of weights.
 TEST(CodedProductEmulation, MultipliesEveryExpertsRowsByItsWeight) {
-  constexpr std::int64_t kRows = 16, kN = 32, kK = 16, kExperts = 2, kParts = 3, kRuns = kExperts * kParts;
+  constexpr std::int64_t kRows = 32, kN = 64, kK = 48, kExperts = 2, kParts = 3, kRuns = kExperts * kParts;
   const Cast x = cast_by_cpu(Fp8Operand::kInput, kRuns, kRows, kK, 1),
              w = cast_by_cpu(Fp8Operand::kWeight, kExperts, kK, kN, 2),
              dy = cast_by_cpu(Fp8Operand::kGradient, kRuns, kRows, kN, 3);

@@ -166,6 +166,7 @@ bool takes_codes(const Product& c, const Sizes& s) {
   const Description& d = c.description;
   for (const float* scale : {d.scale_a, d.scale_b}) {
     if (!Machine::get().on_device(scale, sizeof *scale)) refuse("a scale that is not within device memory");
+    if (reinterpret_cast<std::uintptr_t>(scale) % 16 != 0) return false;
   }
   return is_coded(a.type) && is_coded(b.type) && !(a.type == CUDA_R_8F_E5M2 && b.type == CUDA_R_8F_E5M2) &&
          d.transpose_a == CUBLAS_OP_T && d.transpose_b == CUBLAS_OP_N && a.ld % 16 == 0 && b.ld % 16 == 0 &&

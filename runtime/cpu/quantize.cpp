@@ -12,10 +12,10 @@
 #include <vector>
 
 #include "program/ir/fp8_layout.h"
-#include "runtime/cpu/fp8.h"
 #include "runtime/cpu/kernels.h"
 #include "runtime/cpu/operands.h"
 #include "runtime/cpu/plain_kernels.h"
+#include "runtime/reduction/fp8.h"
 
 namespace trivium::runtime::cpu {
 namespace {
@@ -23,6 +23,10 @@ namespace {
 using program::Fp8;
 using program::Fp8Layout;
 using program::Fp8Operand;
+using reduction::float_of_fp8;
+using reduction::format_of;
+using reduction::fp8_of_float;
+using reduction::Fp8Type;
 
 constexpr int kLeastExponent = -126, kMostExponent = 127, kE8M0Bias = 127;
 

@@ -20,6 +20,7 @@ namespace {
 using program::Lane;
 
 constexpr int kAmpere = 8;  // compute capability, major number: bf16, and tensor cores as the kernels use them
+constexpr int kHopper = 9;  // products of warpgroups
 
 /// Selects the thread's device from here on. What belongs to a device, e.g. a cuBLASLt handle, is created after it.
 int chosen(int device) {
@@ -31,6 +32,20 @@ cudaMemoryType type_of(const void* memory) {
   cudaPointerAttributes attributes{};
   TRIVIUM_CHECK_CUDA(cudaPointerGetAttributes(&attributes, memory));
   return attributes.type;
+}
+
+// Code with Hopper's warpgroup products runs on sm_90 alone, and is only in modules that are built for sm_90a.
+DeviceWords words_of(int device) {
+  int major = 0, minor = 0;
+  TRIVIUM_CHECK_CUDA(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device));
+  TRIVIUM_CHECK_CUDA(cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, device));
+#if defined(TRIVIUM_WARPGROUPS)
+  constexpr bool kBuilt = true;
+#else
+  constexpr bool kBuilt = false;
+#endif
+  const bool is_ada = major == kAmpere && minor == 9;
+  return {major >= kAmpere, major >= kHopper || is_ada, kBuilt && major == kHopper && minor == 0};
 }
 
 /// Zeroes memory of the host by as many threads as its size is worth.
@@ -54,9 +69,7 @@ bool is_on_device(const void* memory) {
 
 CudaBackend::CudaBackend(int device, const DeviceOptions& options) : device_(chosen(device)), options_(options) {
   if (options.kernel_records) kernel_clock_.emplace(Cupti::open());
-  int major = 0;
-  TRIVIUM_CHECK_CUDA(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device));
-  has_tiles_ = major >= kAmpere;
+  words_ = words_of(device);
   int lowest = 0, highest = 0;
   TRIVIUM_CHECK_CUDA(cudaDeviceGetStreamPriorityRange(&lowest, &highest));
   for (std::size_t lane = 0; lane < streams_.size(); ++lane) {
@@ -64,7 +77,7 @@ CudaBackend::CudaBackend(int device, const DeviceOptions& options) : device_(cho
     const int priority = static_cast<Lane>(lane) == Lane::kCompute ? lowest : highest;
     TRIVIUM_CHECK_CUDA(cudaStreamCreateWithPriority(&streams_[lane], cudaStreamNonBlocking, priority));
     name_lane(streams_[lane], static_cast<Lane>(lane));
-    lanes_[lane] = std::make_unique<Launcher>(streams_[lane], products_, has_tiles_, *this);
+    lanes_[lane] = std::make_unique<Launcher>(streams_[lane], products_, words_, *this);
     graphs_[lane].emplace(GraphRecorder(*lanes_[lane]));
     for (cudaEvent_t& each : ahead_[lane].events) {
       TRIVIUM_CHECK_CUDA(cudaEventCreateWithFlags(&each, cudaEventDisableTiming));
@@ -104,7 +117,10 @@ CudaBackend::~CudaBackend() {
 std::string CudaBackend::refusal(const program::Program& program, const program::Op& op) const {
   if (std::string why = refusal_of(program, op); !why.empty()) return why;
   const program::DType precision = program.settings.precision;
-  if (precision == program::DType::kBf16 && !has_tiles_) return "this GPU has no bf16 arithmetic; use --precision fp16";
+  if (precision == program::DType::kBf16 && !words_.tiles)
+    return "this GPU has no bf16 arithmetic; use --precision fp16";
+  if (op.fp8 != program::Fp8::kNone && !words_.codes)
+    return "GPUs before sm_89 have no products in 8 bits; use --fp8 none";
   if (find_operation(op, precision) != nullptr) return "";
   return fmt::format("the CUDA backend has no {} kernel in {}", name_of(op.kind), name_of(precision));
 }

@@ -37,7 +37,7 @@ class CudaBackend final : public Backend, public Idling {
   std::string_view name() const override { return "CUDA"; }
   std::string refusal(const program::Program& program, const program::Op& op) const override;
 
-  std::string slow_path(const program::Program& program) const override { return slow_path_of(program, has_tiles_); }
+  std::string slow_path(const program::Program& program) const override { return slow_path_of(program, words_.tiles); }
 
   Memory allocate(std::int64_t bytes) override;
   Memory allocate_on_host(std::int64_t bytes) override;
@@ -98,7 +98,7 @@ class CudaBackend final : public Backend, public Idling {
 
   int device_;  // the first member: the others are made on it
   DeviceOptions options_;
-  bool has_tiles_ = false;
+  DeviceWords words_;
   GemmEngine products_{options_, device_, *this};
   std::array<cudaStream_t, program::kLanes> streams_{};
   std::array<std::unique_ptr<Launcher>, program::kLanes> lanes_;

@@ -55,17 +55,17 @@ class BodyPairs {
     return x.space == y.space && x.offset < y.offset + y.bytes() && y.offset < x.offset + x.bytes();
   }
 
-  // 16-bit GELU with a bias, over all columns of a product that adds none itself; what is written must not lie where
-  // something is read meanwhile.
+  // 16-bit GELU with a bias, over all columns of a product in 16 bits that adds none itself; what is written must not
+  // lie where something is read meanwhile.
   bool fits(const Op& product, const Op& activation, bool forward) const {
     const bool kinds = forward ? product.kind == OpKind::kMatmul && product.in[2] == program::kNoBuffer
                                : product.kind == OpKind::kMatmulDgrad;
     const std::int64_t columns = forward ? product.n : product.k;
     const int kept = activation.in[0], result = activation.out[0];
-    return kinds && program::is_half(product.dtype) && activation.k == kGelu && columns == activation.n &&
-           columns % kRowsOf == 0 && activation.in[1] != program::kNoBuffer && buffer(result).dtype == product.dtype &&
-           buffer(kept).dtype == product.dtype && !overlap(result, kept) && !overlap(result, product.in[0]) &&
-           !overlap(result, product.in[1]);
+    return kinds && product.fp8 == program::Fp8::kNone && program::is_half(product.dtype) && activation.k == kGelu &&
+           columns == activation.n && columns % kRowsOf == 0 && activation.in[1] != program::kNoBuffer &&
+           buffer(result).dtype == product.dtype && buffer(kept).dtype == product.dtype && !overlap(result, kept) &&
+           !overlap(result, product.in[0]) && !overlap(result, product.in[1]);
   }
 
   // The product's turn passes until the activation's: nobody else reads what it writes or writes what it reads until

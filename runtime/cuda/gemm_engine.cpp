@@ -22,6 +22,15 @@ cudaDataType_t data_type(program::DType type) {
   return type == program::DType::kFp16 ? CUDA_R_16F : CUDA_R_32F;
 }
 
+cudaDataType_t data_type(Codes codes, program::DType type) {
+  if (codes == Codes::kNone) return data_type(type);
+  return codes == Codes::kE4M3 ? CUDA_R_8F_E4M3 : CUDA_R_8F_E5M2;
+}
+
+std::int64_t size_of(Codes codes, program::DType type) { return codes == Codes::kNone ? size_of(type) : 1; }
+
+std::string_view name_of(Codes codes) { return codes == Codes::kNone ? "" : codes == Codes::kE4M3 ? " e4m3" : " e5m2"; }
+
 /// Products of fp32 are exact to 24 bits, or with TRIVIUM_TF32=1 in the environment to the 11 of tensor cores.
 cublasComputeType_t compute_type(program::DType type) {
   static const bool fast = [] {
@@ -43,9 +52,9 @@ std::string_view name_of(Epilogue epilogue) {
 }
 
 /// Largest power of two, up to 256, that divides the address and, in a batch, every other one.
-unsigned alignment_of(const void* address, std::int64_t stride, program::DType type) {
+unsigned alignment_of(const void* address, std::int64_t stride, program::DType type, Codes codes = Codes::kNone) {
   constexpr std::uintptr_t kMost = 256;
-  const auto step = static_cast<std::uintptr_t>(stride * size_of(type));
+  const auto step = static_cast<std::uintptr_t>(stride * size_of(codes, type));
   const std::uintptr_t bits = reinterpret_cast<std::uintptr_t>(address) | step | kMost;
   return static_cast<unsigned>(bits & (~bits + 1));
 }
@@ -56,13 +65,15 @@ constexpr std::int64_t kResultAlignment = 256;  // what cudaMalloc gives, and th
 /// All that an algorithm depends on, in words that mean the same in every build.
 std::string shape_of(const Gemm& g) {
   return fmt::format(
-      "({}, {}) x ({}, {}) {} to {}{} a {}{} b {}{} c {} beta {} bias {} batch {} {} {} {} epilogue {} at {} {} {} {} "
-      "{}",
-      g.m, g.k, g.k, g.n, name_of(g.type), name_of(g.out), compute_type(g.type) == CUBLAS_COMPUTE_32F ? "" : " tf32",
-      g.lda, g.a_transposed ? "t" : "", g.ldb, g.b_transposed ? "t" : "", g.ldc, g.beta != 0 ? 1 : 0,
-      g.bias != nullptr ? 1 : 0, g.batch, g.stride_a, g.stride_b, g.stride_c, name_of(g.epilogue),
-      alignment_of(g.a, g.stride_a, g.type), alignment_of(g.b, g.stride_b, g.type),
-      alignment_of(g.c, g.stride_c, g.out), alignment_of(g.bias, 0, g.out), alignment_of(g.aux, 0, g.out));
+      "({}, {}) x ({}, {}) {}{}{}{} to {}{} a {}{} b {}{} c {} beta {} bias {} batch {} {} {} {} epilogue {} at {} {} "
+      "{} "
+      "{} {}",
+      g.m, g.k, g.k, g.n, name_of(g.type), name_of(g.a_codes), name_of(g.b_codes), g.fast_sums ? " fast" : "",
+      name_of(g.out), compute_type(g.type) == CUBLAS_COMPUTE_32F ? "" : " tf32", g.lda, g.a_transposed ? "t" : "",
+      g.ldb, g.b_transposed ? "t" : "", g.ldc, g.beta != 0 ? 1 : 0, g.bias != nullptr ? 1 : 0, g.batch, g.stride_a,
+      g.stride_b, g.stride_c, name_of(g.epilogue), alignment_of(g.a, g.stride_a, g.type, g.a_codes),
+      alignment_of(g.b, g.stride_b, g.type, g.b_codes), alignment_of(g.c, g.stride_c, g.out),
+      alignment_of(g.bias, 0, g.out), alignment_of(g.aux, 0, g.out));
 }
 
 /// Whether what is issued becomes part of a graph: then nothing can be waited for.
@@ -91,9 +102,12 @@ struct GemmEngine::Plan {
     if (g.bias != nullptr) set(CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, data_type(g.out));
     if (g.epilogue != Epilogue::kNone) set(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, g.n);
     point_at(g);
-    first = layout(g.type, g.b_transposed ? g.k : g.n, g.b_transposed ? g.n : g.k, g.ldb, g.batch, g.stride_b);
-    second = layout(g.type, g.a_transposed ? g.m : g.k, g.a_transposed ? g.k : g.m, g.lda, g.batch, g.stride_a);
-    result = layout(g.out, g.n, g.m, g.ldc, g.batch, g.stride_c);
+    if (g.a_codes != Codes::kNone) set(CUBLASLT_MATMUL_DESC_FAST_ACCUM, static_cast<std::int8_t>(g.fast_sums ? 1 : 0));
+    first = layout(data_type(g.b_codes, g.type), g.b_transposed ? g.k : g.n, g.b_transposed ? g.n : g.k, g.ldb, g.batch,
+                   g.stride_b);
+    second = layout(data_type(g.a_codes, g.type), g.a_transposed ? g.m : g.k, g.a_transposed ? g.k : g.m, g.lda,
+                    g.batch, g.stride_a);
+    result = layout(data_type(g.out), g.n, g.m, g.ldc, g.batch, g.stride_c);
   }
   ~Plan() {
     for (const cublasLtMatrixLayout_t each : {first, second, result}) {
@@ -104,8 +118,10 @@ struct GemmEngine::Plan {
   Plan(const Plan&) = delete;
   Plan& operator=(const Plan&) = delete;
 
-  /// Operands of the epilogue, which the description holds.
+  /// Operands of the epilogue, and scales, which the description holds.
   void point_at(const Gemm& g) {
+    if (g.b_scale != nullptr) set(CUBLASLT_MATMUL_DESC_A_SCALE_POINTER, g.b_scale);
+    if (g.a_scale != nullptr) set(CUBLASLT_MATMUL_DESC_B_SCALE_POINTER, g.a_scale);
     if (g.bias != nullptr) set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, g.bias);
     if (g.aux != nullptr) set(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, g.aux);
   }
@@ -115,10 +131,10 @@ struct GemmEngine::Plan {
     TRIVIUM_CHECK_CUDA(cublasLtMatmulDescSetAttribute(product, attribute, &value, sizeof value));
   }
 
-  static cublasLtMatrixLayout_t layout(program::DType type, std::int64_t rows, std::int64_t columns, std::int64_t ld,
+  static cublasLtMatrixLayout_t layout(cudaDataType_t type, std::int64_t rows, std::int64_t columns, std::int64_t ld,
                                        int batch, std::int64_t stride) {
     cublasLtMatrixLayout_t made = nullptr;
-    TRIVIUM_CHECK_CUDA(cublasLtMatrixLayoutCreate(&made, data_type(type), static_cast<std::uint64_t>(rows),
+    TRIVIUM_CHECK_CUDA(cublasLtMatrixLayoutCreate(&made, type, static_cast<std::uint64_t>(rows),
                                                   static_cast<std::uint64_t>(columns), ld));
     if (batch > 1) {
       const std::int32_t count = batch;
@@ -142,8 +158,8 @@ struct GemmEngine::Plan {
       TRIVIUM_CHECK_CUDA(cublasLtMatmulPreferenceSetAttribute(wish, attribute, &value, sizeof value));
     };
     ask(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, static_cast<std::uint64_t>(kWorkspaceBytes));
-    ask(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, std::uint32_t{alignment_of(g.b, g.stride_b, g.type)});
-    ask(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, std::uint32_t{alignment_of(g.a, g.stride_a, g.type)});
+    ask(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, std::uint32_t{alignment_of(g.b, g.stride_b, g.type, g.b_codes)});
+    ask(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, std::uint32_t{alignment_of(g.a, g.stride_a, g.type, g.a_codes)});
     ask(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, std::uint32_t{alignment_of(g.c, g.stride_c, g.out)});
     // Algorithms read the bias as wide as they write the result, and have no wish of their own for it.
     ask(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES,
@@ -270,11 +286,14 @@ GemmEngine::Plan& GemmEngine::plan_for(const Gemm& g, cudaStream_t stream, void*
                 g.stride_b,
                 g.stride_c,
                 g.epilogue,
-                alignment_of(g.a, g.stride_a, g.type),
-                alignment_of(g.b, g.stride_b, g.type),
+                alignment_of(g.a, g.stride_a, g.type, g.a_codes),
+                alignment_of(g.b, g.stride_b, g.type, g.b_codes),
                 alignment_of(g.c, g.stride_c, g.out),
                 alignment_of(g.bias, 0, g.out),
-                alignment_of(g.aux, 0, g.out)};
+                alignment_of(g.aux, 0, g.out),
+                g.a_codes,
+                g.b_codes,
+                g.fast_sums};
   std::unique_ptr<Plan>& plan = plans_[key];
   if (!plan) {
     auto made = std::make_unique<Plan>(g);

@@ -59,11 +59,18 @@ class KernelList {
   std::vector<const void*> kernels_;
 };
 
+/// What of the kernels' words (kernels/simt.h) the device has.
+struct DeviceWords {
+  bool tiles = false;       ///< matrix() and multiply(): from sm_80 on
+  bool codes = false;       ///< products of operands in 8 bits: from sm_89 on
+  bool warpgroups = false;  ///< multiply_group() and what belongs to it: sm_90, in a module that was built for it
+};
+
 /// One lane of the device: what ops_*.h are given.
 class Launcher {
  public:
-  Launcher(cudaStream_t stream, GemmEngine& products, bool has_tiles, Idling& device)
-      : stream_(stream), products_(products), has_tiles_(has_tiles), scratch_(device), workspace_(device) {}
+  Launcher(cudaStream_t stream, GemmEngine& products, DeviceWords words, Idling& device)
+      : stream_(stream), products_(products), words_(words), scratch_(device), workspace_(device) {}
 
   template <class Kernel>
   void run(const Kernel& kernel, std::int64_t blocks, int threads, int shared_bytes = 0);  // launcher.cuh
@@ -73,7 +80,8 @@ class Launcher {
   void copy(void* to, const void* from, std::int64_t bytes);
   std::byte* scratch(std::int64_t bytes) { return scratch_.at_least(bytes); }
 
-  bool has_tiles() const { return has_tiles_; }
+  bool has_tiles() const { return words_.tiles; }
+  bool has_warpgroups() const { return words_.warpgroups; }
 
   cudaStream_t stream() const { return stream_; }
   /// Another number when scratch memory has moved.
@@ -90,7 +98,7 @@ class Launcher {
  private:
   cudaStream_t stream_;
   GemmEngine& products_;
-  bool has_tiles_;
+  DeviceWords words_;
   Scratch scratch_, workspace_;
   std::int64_t issued_ = 0;
   bool records_ = false;

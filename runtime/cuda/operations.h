@@ -3,6 +3,7 @@
 
 #include "runtime/cuda/ops_attention.h"
 #include "runtime/cuda/ops_epilogue.h"
+#include "runtime/cuda/ops_quantize.h"
 #include "runtime/cuda/ops_rows.h"
 #include "runtime/cuda/ops_state.h"
 #include "runtime/cuda/ops_wire.h"

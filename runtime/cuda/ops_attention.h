@@ -9,6 +9,7 @@
 #include "runtime/cuda/kernels/attention_rows.h"
 #include "runtime/cuda/kernels/context.h"
 #include "runtime/cuda/kernels/flash.h"
+#include "runtime/cuda/kernels/flash_warpgroup.h"
 #include "runtime/cuda/operation.h"
 #include "runtime/cuda/ops_attention_products.h"
 #include "runtime/cuda/ops_rows.h"
@@ -84,8 +85,15 @@ struct FlashForwardOperands {
 
 template <class T, int D, bool kDrops, class Launcher>
 void fused_attention(Launcher& l, const AttentionShape& s, const FlashForwardOperands<T>& o) {
-  using Kernel = FlashForward<T, D, kDrops>;
   const std::int64_t lines = s.samples * s.heads;
+  if constexpr (!kDrops) {
+    if (l.has_warpgroups()) {
+      using Kernel = WarpgroupForward<T, D>;
+      return l.run(Kernel{o.q, o.kv, o.y, o.log_sums, o.merges, flash_shape(s), lines}, Kernel::tiles(s.local) * lines,
+                   Kernel::kThreads, Kernel::shared_bytes());
+    }
+  }
+  using Kernel = FlashForward<T, D, kDrops>;
   l.run(Kernel{o.q, o.kv, o.y, o.log_sums, o.merges, flash_shape(s), lines}, Kernel::tiles(s.local) * lines,
         kFlashThreads, Kernel::shared_bytes());
 }
@@ -102,16 +110,24 @@ struct FlashBackwardOperands {
   bool adds;  ///< to dq
 };
 
-template <class T, int D, bool kDrops, class Launcher>
-void fused_attention_backward(Launcher& l, const AttentionShape& s, const FlashBackwardOperands<T>& o) {
-  using Keys = FlashBackwardKeys<T, D, kDrops>;
-  using Queries = FlashBackwardQueries<T, D, kDrops>;
+template <class Keys, class Queries, class Launcher, class Operands>
+void fused_attention_backward(Launcher& l, const AttentionShape& s, const Operands& o) {
   const FlashShape f = flash_shape(s);
   const std::int64_t key_lines = s.samples * s.kv_heads, lines = s.samples * s.heads;
   l.run(Keys{o.q, o.kv, o.dy, o.log_sums, o.dots, o.dkv, f, key_lines}, f.tiles() * key_lines, kFlashThreads,
         Keys::shared_bytes());
   l.run(Queries{o.q, o.kv, o.dy, o.log_sums, o.dots, o.dq, o.adds, f, lines}, f.tiles() * lines, kFlashThreads,
         Queries::shared_bytes());
+}
+
+template <class T, int D, bool kDrops, class Launcher>
+void fused_attention_backward(Launcher& l, const AttentionShape& s, const FlashBackwardOperands<T>& o) {
+  if constexpr (!kDrops) {
+    if (l.has_warpgroups()) {
+      return fused_attention_backward<WarpgroupBackwardKeys<T, D>, WarpgroupBackwardQueries<T, D>>(l, s, o);
+    }
+  }
+  fused_attention_backward<FlashBackwardKeys<T, D, kDrops>, FlashBackwardQueries<T, D, kDrops>>(l, s, o);
 }
 
 template <class T, class Launcher>

@@ -186,7 +186,7 @@ bool norm_gradients(Launcher& l, const KernelArguments& a, const NormBackward<T,
     constexpr int P = decltype(p)::value;
     using Kernel = NormGradients<T, W, P>;
     const int threads = row_threads((n / W + P - 1) / P);
-    const std::int64_t at_once = kMultiprocessors * (Kernel::kLeastBlocks * kMostRowThreads / threads);
+    const std::int64_t at_once = kMultiprocessors * (Kernel::kBlocksAtOnce * kMostRowThreads / threads);
     const std::int64_t blocks = std::min(at_once, blocks_for(m, kFewest * Kernel::kRows));
     auto* partial = reinterpret_cast<float*>(l.scratch(2 * blocks * n * static_cast<std::int64_t>(sizeof(float))));
     l.run(Kernel{backward, partial, m, 1.0F / static_cast<float>(n)}, blocks, threads, Kernel::shared_bytes());

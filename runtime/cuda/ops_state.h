@@ -210,7 +210,7 @@ void zero_gradients(Launcher& l, const KernelArguments& a) {
 
 template <class Launcher>
 void gradient_norm(Launcher& l, const KernelArguments& a) {
-  constexpr std::int64_t kMostBlocks = SquarePartials::kLeastBlocks * kMultiprocessors;
+  constexpr std::int64_t kMostBlocks = SquarePartials::kBlocksAtOnce * kMultiprocessors;
   constexpr int kThreads = 256, kShared = SquarePartials::shared_bytes(kThreads);
   const program::Bucket& bucket = bucket_of(a);
   const bool sharded = bucket.shard < bucket.elements;
@@ -234,7 +234,7 @@ void gradient_norm(Launcher& l, const KernelArguments& a) {
 
 template <class T, class Launcher>
 void adamw(Launcher& l, const KernelArguments& a) {
-  constexpr std::int64_t kMostBlocks = AdamW<T>::kLeastBlocks * kMultiprocessors;
+  constexpr std::int64_t kMostBlocks = AdamW<T>::kBlocksAtOnce * kMultiprocessors;
   const program::Optimizer& o = *a.optimizer;
   const program::Bucket& bucket = bucket_of(a);
   const double steps = static_cast<double>(a.values->step + 1 - a.values->skipped_steps);

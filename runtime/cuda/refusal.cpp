@@ -80,6 +80,26 @@ std::string refusal_of_state(const program::Program& program, const program::Op&
   return "";
 }
 
+/// Why not, where it is of operands in 8 bits: cuBLASLt reads codes along what a product sums over, in whole 16 bytes,
+/// so that those of columns are as many rows.
+std::string refusal_of_codes(const program::Settings& settings, const program::Op& op) {
+  constexpr std::int64_t kRows = 16;
+  if (op.fp8 == program::Fp8::kNone) return "";
+  if (op.fp8 != program::Fp8::kCurrent) {
+    return fmt::format("the CUDA backend has products in 8 bits with fp8 current, not {} yet; use --fp8 current",
+                       name_of(op.fp8));
+  }
+  if (settings.precision != DType::kBf16) {
+    return fmt::format("the CUDA backend has products in 8 bits beside bf16, not {}; use --precision bf16",
+                       name_of(settings.precision));
+  }
+  if (op.kind == OpKind::kQuantize && op.out[1] != program::kNoBuffer && op.m / op.parts % kRows != 0) {
+    return fmt::format("the CUDA backend's products in 8 bits take tokens (of an expert) in multiples of {}, not {}",
+                       kRows, op.m / op.parts);
+  }
+  return "";
+}
+
 }  // namespace
 
 std::string slow_path_of(const program::Program& program, bool has_tiles) {
@@ -105,10 +125,7 @@ std::string refusal_of(const program::Program& program, const program::Op& op) {
     return "the CUDA backend has no lane for exchanges with experts yet (overlap.expert); use --backend cpu, or leave "
            "the field off";
   }
-  if (op.fp8 != program::Fp8::kNone) {
-    return fmt::format("the CUDA backend has no products in 8 bits yet (fp8 {}); use --fp8 none, or --backend cpu",
-                       name_of(op.fp8));
-  }
+  if (std::string no = refusal_of_codes(settings, op); !no.empty()) return no;
   if (std::string no = refusal_of_state(program, op); !no.empty()) return no;
   const bool product = op.kind == OpKind::kMatmul || op.kind == OpKind::kMatmulDgrad;
   const bool frozen_norm = op.kind == OpKind::kNormBackward && op.out[1] == program::kNoBuffer;

@@ -5,6 +5,7 @@ namespace trivium::runtime::cuda {
 
 template <class T>
 DeviceOperation find_row_operation(const program::Op& op) {
+  if (const DeviceOperation coded = coded_operation<T, Launcher>(op)) return coded;
   return row_operation<T, Launcher>(op);
 }
 

@@ -4,10 +4,11 @@
 #include <cuda_runtime.h>
 
 #include "runtime/cuda/kernels/numbers.h"
+#include "runtime/cuda/warpgroup_device.cuh"
 
 namespace trivium::runtime::cuda {
 
-struct DeviceThread {
+struct DeviceThread : WarpgroupWords {
   static constexpr unsigned kAll = 0xffffffffU;
   __device__ __forceinline__ int thread() const { return static_cast<int>(threadIdx.x); }
   __device__ __forceinline__ int threads() const { return static_cast<int>(blockDim.x); }
@@ -21,7 +22,7 @@ struct DeviceThread {
     return __shfl_xor_sync(kAll, v, mask);
   }
   __device__ __forceinline__ unsigned char* shared() {
-    extern __shared__ __align__(16) unsigned char memory[];
+    extern __shared__ __align__(1024) unsigned char memory[];  // as the tiles of flash_warpgroup_tiles.h lie
     return memory;
   }
 
@@ -87,18 +88,21 @@ struct DeviceThread {
   }
 };
 
-constexpr int kMostThreads = 256;  // of a block
-
-/// Of the largest blocks so many have to fit a multiprocessor at once, where a kernel says so: its registers are limited
-/// to that.
+/// Threads of a block, and how many blocks a multiprocessor is to hold at once, which bounds the registers: 256 and one
+/// where a kernel does not say.
 template <class Kernel>
-constexpr int least_blocks() {
-  if constexpr (requires { Kernel::kLeastBlocks; }) return Kernel::kLeastBlocks;
-  return 0;
+constexpr int most_threads() {
+  if constexpr (requires { Kernel::kThreads; }) return Kernel::kThreads;
+  return 256;
+}
+template <class Kernel>
+constexpr int blocks_at_once() {
+  if constexpr (requires { Kernel::kBlocksAtOnce; }) return Kernel::kBlocksAtOnce;
+  return 1;
 }
 
 template <class Kernel>
-__global__ void __launch_bounds__(kMostThreads, least_blocks<Kernel>()) entry(const Kernel kernel) {
+__global__ void __launch_bounds__(most_threads<Kernel>(), blocks_at_once<Kernel>()) entry(const Kernel kernel) {
   DeviceThread t;
   kernel(t);
 }

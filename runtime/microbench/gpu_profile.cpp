@@ -3,6 +3,7 @@
 #include <fmt/chrono.h>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <ctime>
 
 #include "hardware_profiles/load.h"
@@ -15,13 +16,37 @@
 
 namespace trivium::runtime {
 
+namespace {
+
+/// Of a table by group size what the node's devices can be, with the sources of that.
+void keep_groups(hardware::Node& node, const std::string& name, auto& table) {
+  std::erase_if(table, [&](const auto& entry) { return entry.first > node.devices; });
+  std::erase_if(node.sources, [&](const auto& source) {
+    const std::string& of = source.first;
+    if (of == name) return table.empty();
+    if (!of.starts_with(name + "/")) return false;
+    const auto is_it = [&](const auto& entry) { return of == fmt::format("{}/{}", name, entry.first); };
+    return std::none_of(table.begin(), table.end(), is_it);
+  });
+}
+
+}  // namespace
+
 hardware::Node gpus_like(const std::string& like, int devices) {
   hardware::Node node = hardware::load_node(like);
   node.name = "this-gpu";
   node.devices = devices;
-  const auto too_large = [&](const auto& entry) { return entry.first > devices; };
-  std::erase_if(node.allreduce_bus, too_large);
-  std::erase_if(node.allreduce_latency, too_large);
+  if (node.devices_per_host_link > devices) {
+    node.devices_per_host_link = devices;
+    node.sources.erase("/devices_per_host_link");
+  }
+  if (node.host_devices >= devices) {
+    node.host_devices = 0;  // all of them
+    node.sources.erase("/host_devices");
+  }
+  keep_groups(node, "/allreduce_bus", node.allreduce_bus);
+  keep_groups(node, "/gather_bus", node.gather_bus);
+  keep_groups(node, "/allreduce_latency", node.allreduce_latency);
   return node;
 }
 

@@ -13,8 +13,8 @@ struct HostLinkTime {
   double spread = 0;  ///< of the copies in that direction, from the tenth to the ninetieth of a hundred
 };
 
-/// Bandwidth of one direction, the slower of both: medians of copies of `bytes` (more than 1 MiB: smaller ones are
-/// staged) between memory of the device and memory of the host that it copies from fast.
+/// Bandwidth of one direction, the slower of both: medians of copies of `bytes` between memory of the device and memory
+/// of the host that it copies from fast, as offloading makes them.
 HostLinkTime time_host_link(Backend& device, std::int64_t bytes);
 
 }  // namespace trivium::runtime::microbench

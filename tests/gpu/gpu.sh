@@ -227,27 +227,37 @@ gpu_splits_in() {
 
 # A rank that is killed or stands still in the middle of thousands of launches a step, with communicators for the world,
 # its transfers and two kinds of groups: the others say so within their patience and end.
+# All at once: each waits more than it works.
 gpu_kills() {
-  local failure signal split failed=0
+  local failure signal split number=0 each failed=0 status
+  local -a running
   for failure in "KILL --tensor 2 --data 2" "STOP --tensor 2 --data 2" "KILL --pipeline 2 --tensor 2" \
     "STOP --pipeline 2 --tensor 2"; do
     read -r signal split <<<"$failure"
-    gpu_kill "$signal" $split || failed=1
+    number=$((number + 1))
+    gpu_kill $number "$signal" $split >build/gpu/killed-$number.row 2>&1 &
+    running+=($!)
+  done
+  for ((each = 1; each <= number; ++each)); do
+    status=0
+    wait "${running[each - 1]}" || status=$?
+    cat build/gpu/killed-$each.row
+    ! is_failure $status || failed=1
   done
   return $failed
 }
 
-# gpu_kill SIGNAL SPLIT...
+# gpu_kill NUMBER SIGNAL SPLIT...; 75 where there was no time.
 gpu_kill() {
-  local signal=$1 log=build/gpu/killed.json label run victim status=0
-  shift
+  local number=$1 signal=$2 flight=build/gpu/flight-$1 log=build/gpu/killed-$1.json label run victim status=0
+  shift 2
   label="$signal, $*"
-  rm -rf build/gpu/flight "$log"
-  TRIVIUM_NCCL_TIMEOUT_S=10 gpu_train killed.json --model "$(gpu_model gpt2-124m)" --sequence 128 --micro-batch 1 --global-batch 8 \
-    --precision bf16 --attention flash --steps 1000000 --flight-record build/gpu/flight "$@" &
+  rm -rf "$flight" "$log"
+  TRIVIUM_NCCL_TIMEOUT_S=10 gpu_train killed-$number.json --model "$(gpu_model gpt2-124m)" --sequence 128 --micro-batch 1 --global-batch 8 \
+    --precision bf16 --attention flash --steps 1000000 --flight-record "$flight" "$@" &
   run=$!
   while [ -e "/proc/$run" ] && [ "$(field loss $log 2>/dev/null | wc -l)" -lt 2 ]; do sleep 0.2; done
-  victim=$(od -An -t d4 -j 20 -N 4 "$(find build/gpu/flight -name 'rank-00001.flight' 2>/dev/null)" 2>/dev/null | tr -d ' ')
+  victim=$(od -An -t d4 -j 20 -N 4 "$(find "$flight" -name 'rank-00001.flight' 2>/dev/null)" 2>/dev/null | tr -d ' ')
   [ -z "$victim" ] || [ ! -e "/proc/$run" ] || kill -"$signal" "$victim"
   wait $run || status=$?
   [ -z "$victim" ] || kill -KILL "$victim" 2>/dev/null || true
@@ -258,7 +268,7 @@ gpu_kill() {
     return 1
   else
     row "$label" "$(how_it_ended $status $log.log)"
-    ! is_failure $status
+    return $status
   fi
 }
 
@@ -287,9 +297,24 @@ GPUs cores'
 
 gpu_speed() {
   local failed=0
+  gpu_op_times || failed=1
   gpu_benchmark || failed=1
   gpu_switches || failed=1
   return $failed
+}
+
+# Single ops, and fused attention beside cuDNN's where PyTorch is here.
+gpu_op_times() {
+  local status=0 table=build/gpu/ops.txt theirs=build/gpu/cudnn.txt
+  [ -x $gpu_bin/bench_cuda ] || { echo "bench_cuda could not be built"; return 1; }
+  within 60 $gpu_bin/bench_cuda --json build/gpu/ops.json >$table 2>build/gpu/ops.log || status=$?
+  [ $status -ne 0 ] || cat $table
+  [ $status -eq 0 ] || row "single ops" "$(how_it_ended $status build/gpu/ops.log)"
+  is_failure $status && return 1
+  within 60 python3 tests/gpu/cudnn_attention.py >$theirs 2>$theirs.log || { echo "cuDNN's attention was not timed: no PyTorch"; return 0; }
+  awk 'NR == FNR { theirs[$1 " " $2 " " $3 " " $4 " " $5] = $6; next }
+    { key = $1 " " $2 " " $3 " " $4 " " $5 }
+    key in theirs { printf "%-44s %8.1f us, cuDNN %8.1f us: %.2f times\n", key, $6, theirs[key], $6 / theirs[key] }' $theirs $table
 }
 
 # Tokens a second of one GPU: GPT-2 of four sizes in bf16 with fused attention.
@@ -323,7 +348,7 @@ gpu_switches() {
     job="$job --precision bf16 --steps 10"
     plain=""
     for switch in "" "--cuda-graphs on" "--cuda-epilogues on" "--cuda-graphs on --cuda-epilogues on" \
-      "--time-cuda-products build/gpu/products" "--cuda-products build/gpu/products"; do
+      "--time-cuda-products build/gpu/products" "--cuda-products build/gpu/products" "--fp8 current"; do
       status=0
       gpu_train switched.json $job $switch || status=$?
       rate=$(field tokens_per_s build/gpu/switched.json | tail -n +4 | median)
@@ -400,8 +425,8 @@ gpu_build() {
     return
   fi
   gpu_built=1
-  rm -f $gpu_bin/cuda_gpu_test
-  within 1800 cmake --build build/gpu --target cuda_gpu_test -- -k 0 >&2 || status=$?
+  rm -f $gpu_bin/cuda_gpu_test $gpu_bin/bench_cuda
+  within 1800 cmake --build build/gpu --target cuda_gpu_test bench_cuda -- -k 0 >&2 || status=$?
   row "the tests" "$([ $status -eq 0 ] && echo built || how_it_ended $status)"
   ! is_failure $status
 }

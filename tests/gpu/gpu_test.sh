@@ -54,13 +54,18 @@ straw "$work/straw/cmake" <<'END'
 echo "cmake $*" >>cmake.calls
 case "$*" in
   *-DTRIVIUM_TESTS=ON*) [ "${STRAW:-}" != no-tests ] ;;
-  *cuda_gpu_test*) [ "${STRAW:-}" != no-tests ] && cp straw/tests build/gpu/bin/cuda_gpu_test ;;
+  *cuda_gpu_test*) [ "${STRAW:-}" != no-tests ] && cp straw/tests build/gpu/bin/cuda_gpu_test && cp straw/ops build/gpu/bin/bench_cuda ;;
 esac
 END
 straw "$work/straw/tests" <<'END'
 #!/bin/sh
 echo "[  PASSED  ] 30 tests."
 [ "${STRAW:-}" != all-fails ]
+END
+straw "$work/straw/ops" <<'END'
+#!/bin/sh
+[ "${STRAW:-}" != all-fails ] || exit 1
+echo "attention               B8 S1024 H25/25 D64                      106.5    0.99      252"
 END
 straw "$work/straw/compute-sanitizer" <<'END'
 #!/bin/sh
@@ -73,11 +78,11 @@ straw "$work/build/gpu/bin/trivium" <<'END'
 step='{"loss":2.5,"tokens_per_s":1000.5}'
 # As a run of two ranks does: the second is gone, and the first says so. Where it is deaf it ends without a word.
 ranks_die() {
-  local state=S
+  local state=S flight=$1
   sleep 30 &
-  mkdir -p build/gpu/flight
+  mkdir -p "$flight"
   { printf '%020d' 0; printf "\\x$(printf %02x $(($! & 255)))\\x$(printf %02x $(($! >> 8 & 255)))\\x$(printf %02x $(($! >> 16)))\\x00"; } \
-    >build/gpu/flight/rank-00001.flight
+    >"$flight/rank-00001.flight"
   printf '%s\n%s\n' "$step" "$step"
   while [ -e /proc/$! ] && [ "$state" != T ]; do
     state=$(sed 's/.*) \(.\).*/\1/' /proc/$!/stat 2>/dev/null)
@@ -91,7 +96,7 @@ ranks_die() {
 case "$*" in
   doctor | profile* | plan*) echo "$1" ;;
   validate*) echo "off by 3 %" ;;
-  *--flight-record*) ranks_die ;;
+  *--flight-record*) ranks_die "$(sed 's/.*--flight-record \([^ ]*\).*/\1/' <<<"$*")" ;;
   *"--pipeline 2"*--data*) echo '{"loss":3.5,"tokens_per_s":1}' ;;  # another loss
   *"--zero-stage 3"*) exit 9 ;;
   *this-machine*--resume*) echo '{"loss":7.5}' ;;
@@ -131,6 +136,7 @@ holds some-fail "${parts[@]}" "NVIDIA H100 80GB HBM3; memory as in dgx-h100-80gb
   "from cores to GPUs                           loss 2.5 against 2.5: equal to 1e-4" \
   "from GPUs to cores                           loss 7.5 against 2.5: DIFFERENT" \
   "KILL, --tensor 2 --data 2                    noticed after 10 s" "STOP, --pipeline 2 --tensor 2                noticed after 10 s" \
+  "attention               B8 S1024 H25/25 D64                      106.5" "cuDNN's attention was not timed: no PyTorch" \
   "gpt2-124m        micro-batch  32        1000 tokens/s  loss 2.5 -> 2.5" \
   "gpt2-350m        micro-batch  16  no number came of it; build/gpu/gpt2-350m.json.log" \
   "gpt2-1.5b        micro-batch   8        1000 tokens/s" "gpt2-124m, micro-batch 16" "off by 3 %" \
@@ -141,9 +147,9 @@ grep -q '"vocab": 50304' "$work/build/gpu/gpt2-124m.json.model.json" || wrong so
 grep -q 'cmake.*-DTRIVIUM_UNITY=ON' "$work/cmake.calls" || wrong some-fail "not built as in the other presets"
 
 table all-fails 1
-holds all-fails "${parts[@]}" "one rank, fp32                               failed (exit 1)" "one rank, bf16                               failed (exit 1)" \
+holds all-fails "${parts[@]}" "single ops                                   failed (exit 1); build/gpu/ops.log" "one rank, fp32                               failed (exit 1)" "one rank, bf16                               failed (exit 1)" \
   "on cores                                     failed (exit 1)" "gpt2-1.5b        micro-batch   8  failed (exit 1)" \
-  "KILL, --tensor 2 --data 2                    no word of the rank that is gone; build/gpu/killed.json.log" \
+  "KILL, --tensor 2 --data 2                    no word of the rank that is gone; build/gpu/killed-1.json.log" \
   "the profile                                  failed (exit 1)" "racecheck                                    failed (exit 1)" \
   "micro-batch  32  --cuda-graphs on --cuda-epilogues on         failed (exit 1)" "parts in which something failed: 5"
 
@@ -165,6 +171,14 @@ holds no-time-to-build "trivium with its CUDA backend                unfinished:
 # Stopped because the part's time was over, not because it hung.
 TRIVIUM_GPU_SECONDS=13 table slow 75 calibrate
 holds slow "the profile                                  unfinished: no time" "nothing failed" "./dev gpu calibrate"
+
+# With PyTorch its attention is beside ours.
+straw "$work/straw/python3" <<'END'
+#!/bin/sh
+case "$1" in *cudnn_attention.py) echo "attention B8 S1024 H25/25 D64 71.0" ;; *) exit 1 ;; esac
+END
+table with-torch 1 speed
+holds with-torch "attention B8 S1024 H25/25 D64                   106.5 us, cuDNN     71.0 us: 1.50 times"
 
 rm "$work/cmake.calls"
 table no-nvcc 1

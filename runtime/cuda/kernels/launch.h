@@ -2,6 +2,7 @@
 //   run(kernel, blocks, threads, shared_bytes)   gemm(Gemm)   zero(to, bytes)   copy(to, from, bytes)
 //   try_gemm(Gemm)   false, with nothing done, where no algorithm has the epilogue
 //   scratch(bytes)   memory until the next op of the lane      has_tiles()   whether matrix() and multiply() work
+//   has_warpgroups()   whether multiply_group() does
 #pragma once
 
 #include <cstdint>

@@ -65,6 +65,8 @@ template <class T, int W, int P, bool kShared>
 struct NormRows {
   static constexpr bool kShares = kShared;
   static constexpr int kWarps = 4;  ///< of a block whose warps have a row each
+  static constexpr int kThreads = kShared ? static_cast<int>(kMostRowThreads) : kWarps * kWarp;
+  static constexpr int kBlocksAtOnce = kShared ? 4 : P <= 4 ? 12 : 8;
   Norm<T, W> of;
   std::int64_t rows;
   float share;  ///< 1 / columns
@@ -176,7 +178,7 @@ struct NormBackward {
 /// its columns of all of them under way together, and keeps the sums of those columns in registers.
 template <class T, int W, int P>
 struct NormGradients {
-  static constexpr int kRows = P == 1 ? 4 : P == 2 && W < 8 ? 2 : 1, kLeastBlocks = P * W <= 16 ? 2 : 1;
+  static constexpr int kRows = P == 1 ? 4 : P == 2 && W < 8 ? 2 : 1, kBlocksAtOnce = P * W <= 16 ? 2 : 1;
   static constexpr int kMostWarps = static_cast<int>(kMostRowThreads) / kWarp;
   NormBackward<T, W> of;
   float* partial;

@@ -54,7 +54,7 @@ class Deal {
 
 /// Sum of squares as pairs: partial (blocks). An element's square is exact in a double.
 struct SquarePartials {
-  static constexpr int kLeastBlocks = 4;
+  static constexpr int kBlocksAtOnce = 4;
   static constexpr int kAhead = 4, kPack = 4;  ///< packs that a thread has under way at once; elements of a pack
   const float* gradients;                      ///< as if of element 0
   Double2* partial;
@@ -174,7 +174,7 @@ struct AdamWValues {
 /// Parameters of type T with, where that is not fp32, the copy that is stepped: `master`.
 template <class T>
 struct AdamW {
-  static constexpr int kLeastBlocks = 4;
+  static constexpr int kBlocksAtOnce = 4;
   T* parameters;  ///< as if of element 0, as are the others
   const float* gradients;
   float* first;

@@ -101,6 +101,7 @@ struct Decompress {
 /// y = skip + x + bias + second; biases may be absent.
 template <class T, int W>
 struct BiasResidual {
+  static constexpr int kBlocksAtOnce = 8;
   const T* x;
   const T* bias;
   const T* skip;
@@ -166,7 +167,7 @@ struct NormedProducts {
 /// partial (chunk, c) = sum over the chunk's rows. A block is 32 packs of columns and eight rows at once.
 template <class Source, int W>
 struct ColumnPartials {
-  static constexpr int kRows = 8, kThreads = kWarp * kRows, kLeastBlocks = Source::kBlocks;
+  static constexpr int kRows = 8, kThreads = kWarp * kRows, kBlocksAtOnce = Source::kBlocks;
   Source source;
   float* partial;
   std::int64_t m, n, chunks;

@@ -1,6 +1,6 @@
 // Numbers in 8 bits against a search through all that there are, and products of them against products of what they
 // stand for.
-#include "runtime/cpu/fp8.h"
+#include "runtime/reduction/fp8.h"
 
 #include <gtest/gtest.h>
 
@@ -18,6 +18,10 @@ namespace {
 using program::Fp8;
 using program::Fp8Layout;
 using program::Fp8Operand;
+using reduction::float_of_fp8;
+using reduction::format_of;
+using reduction::fp8_of_float;
+using reduction::Fp8Type;
 
 /// What a code stands for, from the formats' definition (OCP 8-bit Floating Point Specification, 2023, table 1).
 double meaning(int code, Fp8Type type) {

@@ -30,12 +30,13 @@ EmulatedCall call_of(OpKind kind, const Shape& s) {
 // 2^-9, and a gradient is a difference of such; in fp16 to 11 bits.
 double tolerance_of(DType type) { return type == DType::kFp32 ? 1e-5 : type == DType::kBf16 ? 0.02 : 0.02 / 8; }
 
-void expect_both_ways(const Shape& s, DType type, bool drops = false) {
+void expect_both_ways(const Shape& s, DType type, bool drops, bool warpgroups) {
   const double tolerance = tolerance_of(type);
   const std::int64_t saved = s.flash ? s.tokens() * s.heads : s.tokens() * s.heads * s.sequence;
   const std::int64_t out = s.tokens() * s.heads * s.dim;
   const Form saved_form = s.flash ? Form::kWide : Form::kTyped;
   EmulatedCall forward = call_of(OpKind::kAttention, s);
+  forward.warpgroups = warpgroups;
   forward.with_in(0, Form::kTyped, uniform(s.tokens() * s.width(), 1));
   forward.with_out(0, Form::kTyped, uniform(out, 2)).with_out(1, saved_form, uniform(saved, 3));
   if (drops) drop_a_quarter(forward, s.sequence);
@@ -43,11 +44,17 @@ void expect_both_ways(const Shape& s, DType type, bool drops = false) {
   expect_equal_to_emulation(forward, type, tolerance);
   const auto results = forward.on_cpu(type);
   EmulatedCall backward = call_of(OpKind::kAttentionBackward, s);
+  backward.warpgroups = warpgroups;
   backward.with_in(0, Form::kTyped, uniform(s.tokens() * s.width(), 1)).with_in(1, Form::kTyped, results[0]);
   backward.with_in(2, saved_form, results[1]).with_in(3, Form::kTyped, uniform(out, 4));
   if (drops) drop_a_quarter(backward, s.sequence);
   if (drops && !s.flash) backward.with_in(4, Form::kBytes, results[2]);
   expect_equal_to_emulation(backward.with_out(0, Form::kTyped, uniform(s.tokens() * s.width(), 5)), type, tolerance);
+}
+
+/// On devices with products of warpgroups and without.
+void expect_both_ways(const Shape& s, DType type, bool drops = false) {
+  for (const bool warpgroups : {false, true}) expect_both_ways(s, type, drops, warpgroups);
 }
 
 TEST(UnfusedAttentionEmulation, IsProductsAndASoftmax) {
@@ -103,7 +110,7 @@ struct RingShape {
   int heads, kv_heads, dim, ranks;
 };
 
-void expect_ring(const RingShape& s, DType type, int rank, bool drops) {
+void expect_ring(const RingShape& s, DType type, int rank, bool drops, bool warpgroups) {
   const double tolerance = tolerance_of(type);
   const std::int64_t tokens = s.samples * s.sequence / s.ranks, out = tokens * s.heads * s.dim;
   const std::int64_t qkv = tokens * (s.heads + 2 * s.kv_heads) * s.dim, kv = tokens * 2 * s.kv_heads * s.dim;
@@ -114,6 +121,7 @@ void expect_ring(const RingShape& s, DType type, int rank, bool drops) {
     call.op.sequence = static_cast<std::int32_t>(s.sequence), call.op.parts = s.ranks;
     call.a.context_rank = rank, call.a.context_ranks = s.ranks;
     if (drops) drop_a_quarter(call, s.sequence);
+    call.warpgroups = warpgroups;
     return call;
   };
   const auto kv_of = [&](int step) { return uniform(kv, static_cast<unsigned>(10 + step)); };
@@ -134,6 +142,10 @@ void expect_ring(const RingShape& s, DType type, int rank, bool drops) {
     expect_equal_to_emulation(call, type, tolerance);
     dqkv = call.on_cpu(type)[0];
   }
+}
+
+void expect_ring(const RingShape& s, DType type, int rank, bool drops) {
+  for (const bool warpgroups : {false, true}) expect_ring(s, type, rank, drops, warpgroups);
 }
 
 // Of two ranks: rank 1 sees its own keys, then those of rank 0, and merges.

@@ -9,10 +9,12 @@ namespace trivium::runtime::cuda {
 
 using program::DType;
 
-void run_emulation(const KernelArguments& a, DType precision, Turns turns) {
+void run_emulation(const KernelArguments& a, DType precision, Turns turns, bool warpgroups) {
   HostLauncher launcher;
   launcher.turns = turns;
+  launcher.warpgroups = warpgroups;
   const auto find = [&]<class T>(T) -> Operation<HostLauncher> {
+    if (const auto found = coded_operation<T, HostLauncher>(*a.op)) return found;
     if (const auto found = row_operation<T, HostLauncher>(*a.op)) return found;
     if (const auto found = attention_operation<T, HostLauncher>(*a.op)) return found;
     if (const auto found = state_operation<T, HostLauncher>(*a.op)) return found;
@@ -37,8 +39,9 @@ void run_emulation_epilogue(EpiloguePart part, const KernelArguments& product, c
 
 std::array<std::vector<double>, 3> EmulatedCall::on_emulation(DType type) const {
   const auto with = [&](Turns turns) {
-    return run(type, type,
-               [&](const KernelArguments& arguments, const Sizes&) { run_emulation(arguments, type, turns); });
+    return run(type, type, [&](const KernelArguments& arguments, const Sizes&) {
+      run_emulation(arguments, type, turns, warpgroups);
+    });
   };
   const auto result = with(Turns::kAscending);
   for (const Turns turns : {Turns::kDescending, Turns::kShuffled}) {

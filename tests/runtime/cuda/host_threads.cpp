@@ -11,11 +11,13 @@
 #include <utility>
 
 #include "runtime/cuda/kernels/activation.h"
+#include "runtime/reduction/fp8.h"
 
 namespace trivium::runtime::cuda {
 namespace {
 
 constexpr std::size_t kStackBytes = std::size_t{1} << 17;
+constexpr int kRowBytes = 128;  // of a tile that warpgroups read
 
 thread_local HostBlock* entered = nullptr;  // what a fiber that begins belongs to
 
@@ -23,6 +25,13 @@ float element(const void* from, std::int64_t i, program::DType type) {
   if (type == program::DType::kBf16) return widen(static_cast<const Bf16*>(from)[i]);
   if (type == program::DType::kFp16) return widen(static_cast<const Fp16*>(from)[i]);
   return static_cast<const float*>(from)[i];
+}
+
+/// Of an operand that may be in 8 bits, whose scale is not part of it.
+float element(const void* from, std::int64_t i, program::DType type, Codes codes) {
+  if (codes == Codes::kNone) return element(from, i, type);
+  const auto format = codes == Codes::kE4M3 ? reduction::Fp8Type::kE4M3 : reduction::Fp8Type::kE5M2;
+  return reduction::float_of_fp8(static_cast<const std::uint8_t*>(from)[i], format);
 }
 
 void put(void* to, std::int64_t i, program::DType type, float value) {
@@ -100,7 +109,8 @@ void HostBlock::run(const std::function<void(int)>& body, int shared_bytes, Turn
   turns_ = turns;
   block_ = {threads_};
   for (Barrier& warp : warps_) warp = {kWarp};
-  shared_.assign(static_cast<std::size_t>(shared_bytes), std::byte{0xff});  // NaN: nobody may count on zeros
+  shared_.assign(static_cast<std::size_t>(shared_bytes) + kSharedAlignment,
+                 std::byte{0xff});  // NaN: nobody may count on zeros
   for (Fiber& fiber : fibers_) fiber.ended = false;
   const std::vector<int> order = in_turns(threads_, turns, blocks_run_++);
   for (std::size_t i = 0; i < order.size(); ++i) {
@@ -195,7 +205,32 @@ void HostThread::multiply_as(float (&c)[4], const std::uint32_t (&a)[4], std::ui
   std::copy(result, result + 4, c);
 }
 
+// PTX ISA, "Shared Memory Matrix Layout": the address decides, not the place in the tile: bits 4 to 6 xor bits 7 to 9.
+std::uint16_t HostThread::element_of(Tile from, int row, int column) const {
+  const auto plain =
+      static_cast<std::uintptr_t>(from.at - host_.shared()) + static_cast<std::uintptr_t>(row * kRowBytes + column * 2);
+  const std::byte* const at = host_.shared() + (plain ^ (plain / kRowBytes % 8 * 16));
+  check_shared(at, 2);
+  std::uint16_t bits = 0;
+  std::memcpy(&bits, at, sizeof bits);
+  return bits;
+}
+
+std::array<std::uint32_t, 4> HostThread::rows_of(Tile a) const {
+  std::array<std::uint32_t, 4> result{};
+  for (int i = 0; i < 4; ++i) {
+    const int row = thread_ / kWarp % 4 * 16 + lane() / 4 + i % 2 * 8, column = lane() % 4 * 2 + i / 2 * 8;
+    result[static_cast<std::size_t>(i)] =
+        element_of(a, row, column) | static_cast<std::uint32_t>(element_of(a, row, column + 1)) << 16;
+  }
+  return result;
+}
+
 void HostLauncher::gemm(const Gemm& g) {
+  const bool is_coded = g.a_codes != Codes::kNone;
+  if (is_coded && (g.a_transposed || !g.b_transposed || g.lda % 16 != 0 || g.ldb % 16 != 0 || g.n % 16 != 0))
+    throw std::logic_error("a product in 8 bits as cuBLASLt has none");
+  const float scales = is_coded ? *g.a_scale * *g.b_scale : 1.0F;
   for (int batch = 0; batch < g.batch; ++batch) {
     for (std::int64_t i = 0; i < g.m; ++i) {
       for (std::int64_t j = 0; j < g.n; ++j) {
@@ -203,10 +238,10 @@ void HostLauncher::gemm(const Gemm& g) {
         for (std::int64_t k = 0; k < g.k; ++k) {
           const std::int64_t a = batch * g.stride_a + (g.a_transposed ? k * g.lda + i : i * g.lda + k);
           const std::int64_t b = batch * g.stride_b + (g.b_transposed ? j * g.ldb + k : k * g.ldb + j);
-          sum += element(g.a, a, g.type) * element(g.b, b, g.type);
+          sum += element(g.a, a, g.type, g.a_codes) * element(g.b, b, g.type, g.b_codes);
         }
         const std::int64_t at = batch * g.stride_c + i * g.ldc + j;
-        sum *= g.alpha;
+        sum *= g.alpha * scales;
         if (g.beta != 0) sum += g.beta * element(g.c, at, g.out);
         if (g.bias != nullptr) sum += element(g.bias, j, g.out);
         if (g.epilogue == Epilogue::kGelu) put(g.aux, i * g.n + j, g.out, sum);

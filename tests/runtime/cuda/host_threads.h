@@ -4,7 +4,10 @@
 
 #include <setjmp.h>
 
+#include <algorithm>
+#include <array>
 #include <cstring>
+#include <deque>
 #include <functional>
 #include <memory>
 #include <stdexcept>
@@ -42,13 +45,18 @@ class HostBlock {
   void wait_for_block(int thread) { wait(thread, block_, next_); }
   void wait_for_warp(int thread) { wait(thread, warps_[static_cast<std::size_t>(thread / kWarp)], *next_in_warp_); }
 
+  static constexpr std::size_t kSharedAlignment = 1024;
   struct Exchange {  ///< what the threads of a warp show each other
     std::uint64_t bits[kWarp][4];
   };
   Exchange& exchange(int thread) { return exchanges_[static_cast<std::size_t>(thread / kWarp)]; }
   bool& vote() { return vote_; }
-  std::byte* shared() { return shared_.data(); }
-  std::size_t shared_bytes() const { return shared_.size(); }
+  /// Where a multiple of kSharedAlignment bytes begins.
+  std::byte* shared() {
+    const auto at = reinterpret_cast<std::uintptr_t>(shared_.data());
+    return shared_.data() + (kSharedAlignment - at % kSharedAlignment) % kSharedAlignment;
+  }
+  std::size_t shared_bytes() const { return shared_.size() - kSharedAlignment; }
   int threads() const { return threads_; }
   Turns turns() const { return turns_; }
 
@@ -146,6 +154,36 @@ class HostThread {
     multiply_as(c, a, b0, b1, [](std::uint16_t bits) { return widen(T{bits}); });
   }
 
+  struct Tile {
+    const std::byte* at;
+    Tile after(int bytes) const { return {at + bytes}; }
+  };
+  Tile tile(const void* place) const {
+    if (reinterpret_cast<std::uintptr_t>(place) % HostBlock::kSharedAlignment != 0)
+      throw std::logic_error("a tile that does not begin where products read it");
+    return {static_cast<const std::byte*>(place)};
+  }
+  void await_copies_for_products() { await_copies(); }
+  void begin_products() {}
+  void end_products() { ++batches_; }
+  template <int kUnderWay, class Accumulators>
+  void await_products(Accumulators&) {
+    while (!products_.empty() && products_.front().batch < batches_ - kUnderWay) {
+      const std::function<void()> work = std::move(products_.front().work);
+      products_.pop_front();
+      work();
+    }
+  }
+  template <bool kColumns, class T>
+  void multiply_group(float (&c)[8][4], const std::uint32_t (&a)[4], Tile b, bool adds, T) {
+    const std::array<std::uint32_t, 4> left{a[0], a[1], a[2], a[3]};
+    later([this, &c, left, b, adds] { multiply_tile<T>(c, left, b, kColumns, adds); });
+  }
+  template <class T>
+  void multiply_group_shared(float (&c)[8][4], Tile a, Tile b, bool adds, T) {
+    later([this, &c, a, b, adds] { multiply_tile<T>(c, rows_of(a), b, false, adds); });
+  }
+
  private:
   int lane() const { return thread_ % kWarp; }
   void copy_bytes_ahead(void* to, const void* from, bool valid, std::size_t bytes) {
@@ -167,16 +205,44 @@ class HostThread {
   void multiply_as(float (&c)[4], const std::uint32_t (&a)[4], std::uint32_t b0, std::uint32_t b1,
                    float (*widen_bits)(std::uint16_t));
   void matrices(const void* row, std::uint32_t (&to)[4], bool transposed);
+  /// Products of a warpgroup are done at once or as late as they are awaited.
+  void later(std::function<void()> product) {
+    if (host_.turns() == Turns::kAscending) return product();
+    products_.push_back({batches_, std::move(product)});
+  }
+  /// Element (row, column) of a tile in the layout of flash_warpgroup_tiles.h, of which `from` is 64 columns.
+  std::uint16_t element_of(Tile from, int row, int column) const;
+  /// The thread's part of the warp's 16 rows and 16 columns.
+  std::array<std::uint32_t, 4> rows_of(Tile a) const;
+  template <class T>
+  void multiply_tile(float (&c)[8][4], const std::array<std::uint32_t, 4>& a, Tile b, bool columns, bool adds) {
+    const std::uint32_t left[4] = {a[0], a[1], a[2], a[3]};
+    for (int n = 0; n < 8; ++n) {
+      if (!adds) std::fill(c[n], c[n] + 4, 0.0F);
+      const int column = 8 * n + lane() / 4, row = lane() % 4 * 2;
+      const auto pair = [&](int k) {
+        const auto at = [&](int i) { return columns ? element_of(b, i, column) : element_of(b, column, i); };
+        return at(k) | static_cast<std::uint32_t>(at(k + 1)) << 16;
+      };
+      multiply(c[n], left, pair(row), pair(row + 8), T{});
+    }
+  }
 
   struct Copy {
     void* to;
     const void* from;  ///< null for zeros
     std::size_t bytes;
   };
+  struct Product {
+    int batch;
+    std::function<void()> work;
+  };
   HostBlock& host_;
   int thread_;
   std::int64_t block_, blocks_;
   std::vector<Copy> copies_;
+  int batches_ = 0;  // of products that were closed
+  std::deque<Product> products_;
 };
 
 /// What ops_*.h ask of a launcher, done at once.
@@ -204,6 +270,8 @@ class HostLauncher {
   void zero(void* to, std::int64_t bytes) { std::memset(to, 0, static_cast<std::size_t>(bytes)); }
   void copy(void* to, const void* from, std::int64_t bytes) { std::memcpy(to, from, static_cast<std::size_t>(bytes)); }
   bool has_tiles() const { return true; }
+  bool has_warpgroups() const { return warpgroups; }
+  bool warpgroups = false;
   bool fuses = true;  ///< whether its products do epilogues
   Turns turns = Turns::kAscending;
   std::vector<std::pair<std::int64_t, int>> launches;  ///< blocks and threads of what has run

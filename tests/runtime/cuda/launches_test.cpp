@@ -13,8 +13,8 @@ namespace {
 
 using program::DType;
 using program::OpKind;
-using testing::ElementsAre;
-using testing::Pair;
+using ::testing::ElementsAre;
+using ::testing::Pair;
 
 /// Blocks and threads of the kernels that the operation runs in fp32, in their order.
 std::vector<std::pair<std::int64_t, int>> launches_of(const EmulatedCall& call, Operation<HostLauncher> operation) {

@@ -14,8 +14,8 @@ TEST(CudaLoader, SaysWhatIsMissing) {
   ASSERT_FALSE(opened);
   for (const base::Error& error : {devices.error(), opened.error()}) {
     EXPECT_EQ(error.kind, base::ErrorKind::kHardware);
-    EXPECT_THAT(error.message, testing::MatchesRegex("cannot use a GPU: .+"));
-    EXPECT_THAT(error.message, testing::Not(testing::HasSubstr("\n")));
+    EXPECT_THAT(error.message, ::testing::MatchesRegex("cannot use a GPU: .+"));
+    EXPECT_THAT(error.message, ::testing::Not(::testing::HasSubstr("\n")));
   }
 }
 

@@ -106,7 +106,7 @@ TEST(GradientNormEmulation, TakesPacksFromAnyElementOn) {
     gradient_norm(launcher, a);
     EXPECT_EQ(got[0], wanted[0]) << first;
     EXPECT_NEAR(got[1], wanted[1], 0x1p-80);
-    EXPECT_THAT(launcher.launches, testing::ElementsAre(testing::Pair(5, 256), testing::Pair(1, 256)));
+    EXPECT_THAT(launcher.launches, ::testing::ElementsAre(::testing::Pair(5, 256), ::testing::Pair(1, 256)));
   }
 }
 

@@ -100,8 +100,15 @@ TEST(CudaRefusal, NamesWhatItDoesNotReduceOrFuse) {
   job.model.experts = models::Experts{.count = 4};
   EXPECT_THAT(refusal_for(job), testing::HasSubstr("no biases of experts yet"));
   job = job_of(DType::kBf16);
+  job.plan.fp8 = program::Fp8::kBlock;
+  EXPECT_THAT(refusal_for(job), testing::HasSubstr("with fp8 current, not block yet; use --fp8 current"));
   job.plan.fp8 = program::Fp8::kCurrent;
-  EXPECT_THAT(refusal_for(job), testing::HasSubstr("no products in 8 bits yet (fp8 current)"));
+  EXPECT_EQ(refusal_for(job), "");
+  job.plan.micro_batch = 1, job.training.sequence = 8;
+  EXPECT_THAT(refusal_for(job), testing::HasSubstr("take tokens (of an expert) in multiples of 16, not 8"));
+  job = job_of(DType::kFp32);
+  job.plan.fp8 = program::Fp8::kCurrent;
+  EXPECT_THAT(refusal_for(job), testing::HasSubstr("in 8 bits beside bf16, not fp32"));
   job = job_of(DType::kBf16);
   job.plan.moment_dtype = program::Moments::kBf16;
   EXPECT_THAT(refusal_for(job), testing::HasSubstr("moments in fp32, not bf16 yet; use --moment-dtype fp32"));

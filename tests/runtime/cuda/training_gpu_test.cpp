@@ -81,6 +81,15 @@ TEST(GpuTraining, FollowsTheCpuInBf16) {
   }
 }
 
+// Both cast to 8 bits by the same scales; the CPU sums what codes stand for in fp32.
+TEST(GpuTraining, FollowsTheCpuInFp8) {
+  for (const bool llama : {false, true}) {
+    program::Job job = job_of(DType::kBf16, program::Attention::kFlash, llama);
+    job.plan.fp8 = program::Fp8::kCurrent;
+    expect_losses(job, 2e-2);
+  }
+}
+
 TEST(GpuTraining, FollowsTheCpuInFp16) {
   for (const auto attention : {program::Attention::kUnfused, program::Attention::kFlash}) {
     expect_losses(job_of(DType::kFp16, attention, false), 2e-2);
@@ -139,10 +148,14 @@ TEST(GpuTraining, TimesOpsByTheirKernels) {
   ASSERT_FALSE(result.timeline.events.empty());
   constexpr std::int64_t kClockTick = 1'000'000;  // a microsecond: that of the device's clock, generously
   std::int64_t before = 0;
+  std::string_view last_kind;
+  const program::Role& role = program->roles.front();
   for (const program::Event& event : result.timeline.events) {
-    EXPECT_GT(event.end_ps, event.start_ps);
-    EXPECT_GE(event.start_ps, before - kClockTick) << "ops of one lane overlap";
-    before = event.end_ps;
+    const auto& ops = program->body_of(role.tasks[static_cast<std::size_t>(event.task)]).ops;
+    const std::string_view kind = name_of(ops[static_cast<std::size_t>(event.op)].kind);
+    EXPECT_GE(event.end_ps, event.start_ps) << kind;  // the same where all is in the next op's kernel
+    EXPECT_GE(event.start_ps, before - kClockTick) << kind << " overlaps " << last_kind << ", of one lane";
+    before = event.end_ps, last_kind = kind;
   }
   const auto last = static_cast<double>(before) * 1e-12;
   EXPECT_LT(last, result.steps.back().seconds);

@@ -18,7 +18,7 @@ namespace trivium::runtime::testing {
 
 /// A thread a lane, which does what was issued to it, in that order, some of it late. Memory is the host's, but the
 /// executor must not touch it.
-class AsynchronousBackend final : public Backend {
+class AsynchronousBackend : public Backend {
  public:
   AsynchronousBackend();
   ~AsynchronousBackend() override;

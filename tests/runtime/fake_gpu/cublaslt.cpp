@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "runtime/cuda/kernels/numbers.h"
+#include "runtime/reduction/fp8.h"
 #include "tests/runtime/fake_gpu/machine.h"
 
 namespace {
@@ -41,6 +42,9 @@ struct Description {
   void* aux = nullptr;
   std::int64_t aux_ld = 0;
   std::int32_t bias_type = -1, aux_type = -1;  // -1: that of D
+  const float* scale_a = nullptr;              // of operands in 8 bits
+  const float* scale_b = nullptr;
+  std::int8_t fast = 0;
 
   bool has_bias() const { return epilogue == CUBLASLT_EPILOGUE_BIAS || epilogue == CUBLASLT_EPILOGUE_GELU_AUX_BIAS; }
   bool has_aux() const {
@@ -120,13 +124,21 @@ void take(Value& to, const void* from, std::size_t size) {
   std::memcpy(&to, from, sizeof to);
 }
 
+bool is_coded(cudaDataType type) { return type == CUDA_R_8F_E4M3 || type == CUDA_R_8F_E5M2; }
+
 std::size_t size_of(cudaDataType type) {
   if (type == CUDA_R_32F) return 4;
+  if (is_coded(type)) return 1;
   if (type != CUDA_R_16BF && type != CUDA_R_16F) refuse("a type it does not know");
   return 2;
 }
 
 float read(const void* from, std::int64_t i, cudaDataType type) {
+  using trivium::runtime::reduction::Fp8Type;
+  if (is_coded(type)) {
+    return trivium::runtime::reduction::float_of_fp8(static_cast<const std::uint8_t*>(from)[i],
+                                                     type == CUDA_R_8F_E4M3 ? Fp8Type::kE4M3 : Fp8Type::kE5M2);
+  }
   if (type == CUDA_R_16BF) return trivium::runtime::cuda::widen(static_cast<const Bf16*>(from)[i]);
   if (type == CUDA_R_16F) return trivium::runtime::cuda::widen(static_cast<const Fp16*>(from)[i]);
   return static_cast<const float*>(from)[i];
@@ -147,6 +159,19 @@ struct Sizes {
   std::int64_t m = 0, n = 0, k = 0;
 };
 
+/// cuBLAS 13, "cublasLtMatmul": operands in 8 bits are A transposed and B as it is, of rows of whole 16 bytes, not both
+/// E5M2, and have scales in device memory.
+bool takes_codes(const Product& c, const Sizes& s) {
+  const auto& [a, b, in, out] = c.layouts;
+  const Description& d = c.description;
+  for (const float* scale : {d.scale_a, d.scale_b}) {
+    if (!Machine::get().on_device(scale, sizeof *scale)) refuse("a scale that is not within device memory");
+  }
+  return is_coded(a.type) && is_coded(b.type) && !(a.type == CUDA_R_8F_E5M2 && b.type == CUDA_R_8F_E5M2) &&
+         d.transpose_a == CUBLAS_OP_T && d.transpose_b == CUBLAS_OP_N && a.ld % 16 == 0 && b.ld % 16 == 0 &&
+         s.m % 16 == 0 && a.batch == 1 && !d.has_aux();
+}
+
 /// Sizes of D = op(A) op(B); nothing where the layouts do not fit each other or no algorithm takes them.
 std::optional<Sizes> sizes_of(const Product& c) {
   const auto& [a, b, in, out] = c.layouts;
@@ -161,8 +186,10 @@ std::optional<Sizes> sizes_of(const Product& c) {
     if (each.ld < whole(each.rows)) refuse(fmt::format("leading dimension {} of {} rows", each.ld, each.rows));
     if (each.batch != a.batch) refuse("batches of different counts");
   }
-  if (a.type != b.type || in.type != out.type) refuse("A and B, or C and D, of different types");
-  if (out.type != a.type && out.type != CUDA_R_32F) return std::nullopt;
+  const bool codes = is_coded(a.type) || is_coded(b.type);
+  if ((!codes && a.type != b.type) || in.type != out.type) refuse("A and B, or C and D, of different types");
+  if (codes && !takes_codes(c, s)) return std::nullopt;
+  if (!codes && out.type != a.type && out.type != CUDA_R_32F) return std::nullopt;
   const Description& d = c.description;
   if (d.scale != CUDA_R_32F) return std::nullopt;
   if (d.compute == CUBLAS_COMPUTE_32F_FAST_TF32 && a.type != CUDA_R_32F) return std::nullopt;
@@ -218,6 +245,7 @@ void compute(const Product& choice, const Sizes& s, const Operands& o, bool from
                  read(o.b, batch * b.stride + (tb ? k * b.ld + j : j * b.ld + k), b.type);
         }
         float value = o.alpha * sum;
+        if (is_coded(a.type)) value *= *how.scale_a * *how.scale_b;
         if (o.beta != 0) value += o.beta * read(o.c, batch * c.stride + j * c.ld + i, c.type);
         if (how.has_bias()) value += read(how.bias, i, d.type);
         const std::int64_t in_aux = j * how.aux_ld + i;
@@ -241,7 +269,7 @@ std::uint64_t number_of(const Product& p) {
       hash = (hash ^ (static_cast<std::uint64_t>(value) >> shift & 0xffU)) * 1099511628211ULL;
   };
   add(p.description.compute), add(p.description.epilogue);
-  add(p.description.transpose_a), add(p.description.transpose_b);
+  add(p.description.transpose_a), add(p.description.transpose_b), add(p.description.fast);
   for (const Layout& l : p.layouts) add(l.type), add(l.rows), add(l.columns), add(l.ld), add(l.stride), add(l.batch);
   return hash;
 }
@@ -292,6 +320,12 @@ cublasStatus_t cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t handle, cubla
       return take(d.transpose_b, value, size), CUBLAS_STATUS_SUCCESS;
     case CUBLASLT_MATMUL_DESC_EPILOGUE:
       return take(d.epilogue, value, size), CUBLAS_STATUS_SUCCESS;
+    case CUBLASLT_MATMUL_DESC_A_SCALE_POINTER:
+      return take(d.scale_a, value, size), CUBLAS_STATUS_SUCCESS;
+    case CUBLASLT_MATMUL_DESC_B_SCALE_POINTER:
+      return take(d.scale_b, value, size), CUBLAS_STATUS_SUCCESS;
+    case CUBLASLT_MATMUL_DESC_FAST_ACCUM:
+      return take(d.fast, value, size), CUBLAS_STATUS_SUCCESS;
     case CUBLASLT_MATMUL_DESC_BIAS_POINTER:
       return take(d.bias, value, size), CUBLAS_STATUS_SUCCESS;
     case CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER:

@@ -135,8 +135,9 @@ cudaError_t cudaSetDevice(int device) {
 
 cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int) {
   const std::lock_guard lock(machine().mutex);
-  if (attribute != cudaDevAttrComputeCapabilityMajor) machine().refuse("an attribute it does not know");
-  return *value = 9, cudaSuccess;
+  if (attribute != cudaDevAttrComputeCapabilityMajor && attribute != cudaDevAttrComputeCapabilityMinor)
+    machine().refuse("an attribute it does not know");
+  return *value = attribute == cudaDevAttrComputeCapabilityMajor ? 9 : 0, cudaSuccess;
 }
 
 cudaError_t cudaFuncGetAttributes(cudaFuncAttributes* attributes, const void* kernel) {

@@ -21,7 +21,7 @@ const bool kIsListed = KernelList::get().add(reinterpret_cast<const void*>(entry
 // A kernel's arguments are copied when it is launched.
 template <class Kernel>
 void Launcher::run(const Kernel& kernel, std::int64_t blocks, int threads, int shared_bytes) {
-  constexpr int kMostThreads = 256, kMostShared = 227 * 1024;  // __launch_bounds__ of simt_device.cuh; Hopper's
+  constexpr int kMostThreads = 384, kMostShared = 227 * 1024;  // __launch_bounds__ of simt_device.cuh; Hopper's
   static_cast<void>(kIsListed<Kernel>);
   if (blocks <= 0) return;
   count(1);

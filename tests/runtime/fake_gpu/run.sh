@@ -73,6 +73,10 @@ END
   precisions)
     one=$(on_cores --model wide.json --steps 2)
     mixture=$(on_cores --model mixture.json --steps 2)
+    # In 8 bits on both sides: micro-batches of 32 tokens, and 64 columns of a tensor rank.
+    coded=$(on_cores --model wide.json --steps 2 --fp8 current --micro-batch 2)
+    follows "late 7" "$coded" 2e-3 --model wide.json --steps 2 --precision bf16 --fp8 current --micro-batch 2
+    follows 5 "$coded" 2e-3 --model wide.json --steps 2 --precision bf16 --fp8 current --micro-batch 2 --tensor 2 --data 2
     for precision in bf16 fp16; do
       follows late "$one" 2e-3 --model wide.json --steps 2 --precision $precision --attention flash --data 2 --zero-stage 1
       follows 3 "$one" 2e-3 --model wide.json --steps 2 --precision $precision --attention unfused --tensor 2

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <thread>
 #include <vector>
@@ -17,6 +18,7 @@
 #include "runtime/microbench/bench_jobs.h"
 #include "runtime/microbench/gpu_profile.h"
 #include "runtime/microbench/host_link.h"
+#include "tests/runtime/executor/asynchronous_backend.h"
 
 namespace trivium::runtime {
 namespace {
@@ -44,6 +46,27 @@ TEST(HostLink, IsTheRateOfCopies) {
   const double rate = microbench::time_host_link(core, std::int64_t{4} << 20).rate.value();
   EXPECT_GT(rate, 1e6);  // B/s: a core copies faster than that, and no memory as fast as the second
   EXPECT_LT(rate, 1e13);
+}
+
+/// A device whose copies are counted by what asked for them.
+class CountedCopies final : public testing::AsynchronousBackend {
+ public:
+  void upload(program::Lane, std::byte*, const void*, std::int64_t) override { ++uploads; }
+  void run(const KernelArguments& a, program::Lane lane) override {
+    ++copies[a.op->kind];
+    testing::AsynchronousBackend::run(a, lane);
+  }
+  std::map<program::OpKind, int> copies;
+  int uploads = 0;
+};
+
+// An upload reads its source on the host, which cannot read a GPU's memory, and goes by way of other memory.
+TEST(HostLink, IsTimedByTheCopiesOfOffloading) {
+  CountedCopies device;
+  microbench::time_host_link(device, std::int64_t{1} << 16);
+  EXPECT_EQ(device.uploads, 0);
+  EXPECT_GT(device.copies[program::OpKind::kFetch], 1);
+  EXPECT_EQ(device.copies[program::OpKind::kFetch], device.copies[program::OpKind::kStore]);
 }
 
 // Three ranks: the group of the first two, and all.
@@ -81,6 +104,16 @@ TEST(GpuProfile, LeavesLargerGroupsOut) {
   const hardware::Node node = gpus_like("dgx-a100-80gb", 4);
   EXPECT_LE(node.allreduce_bus.rbegin()->first, 4);
   EXPECT_EQ(hardware::node_from_json(hardware::to_json(node), "profile").devices, 4);
+}
+
+// Of one GPU there are no groups, and nothing that says where their figures come from.
+TEST(GpuProfile, LeavesOutWhatOneGpuDoesNotHave) {
+  for (const char* const like :
+       {"h200", "dgx-h100-80gb", "dgx-a100-80gb", "dgx1-v100-16gb", "dgx-b200", "gb200-nvl72"}) {
+    const hardware::Node node = gpus_like(like, 1);
+    EXPECT_TRUE(node.allreduce_bus.empty()) << like;
+    EXPECT_EQ(hardware::node_from_json(hardware::to_json(node), "profile").devices, 1) << like;
+  }
 }
 
 TEST(Profile, RefusesMoreRanksThanCores) {

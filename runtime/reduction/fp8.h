@@ -6,7 +6,7 @@
 #include <bit>
 #include <cstdint>
 
-namespace trivium::runtime::cpu {
+namespace trivium::runtime::reduction {
 
 /// E4M3: no infinities, one NaN. E5M2: as IEEE 754 would have it.
 enum class Fp8Type : std::uint8_t { kE4M3, kE5M2 };
@@ -22,7 +22,7 @@ constexpr Fp8Format format_of(Fp8Type type) {
 
 constexpr std::uint8_t kFp8NaN = 0x7f;
 
-inline std::uint8_t fp8_of_float(float value, Fp8Type type) {
+constexpr std::uint8_t fp8_of_float(float value, Fp8Type type) {
   const Fp8Format format = format_of(type);
   const std::uint32_t all = std::bit_cast<std::uint32_t>(value);
   const std::uint32_t sign = (all >> 24) & 0x80u;
@@ -43,7 +43,7 @@ inline std::uint8_t fp8_of_float(float value, Fp8Type type) {
   return static_cast<std::uint8_t>(sign | bits);
 }
 
-inline float float_of_fp8(std::uint8_t code, Fp8Type type) {
+constexpr float float_of_fp8(std::uint8_t code, Fp8Type type) {
   const Fp8Format format = format_of(type);
   const std::uint32_t sign = (code & 0x80u) << 24, magnitude = code & 0x7fu;
   const std::uint32_t nan_from = type == Fp8Type::kE4M3 ? 0x7fu : 0x7cu;
@@ -57,4 +57,4 @@ inline float float_of_fp8(std::uint8_t code, Fp8Type type) {
   return std::bit_cast<float>(sign | ((magnitude << dropped) + (static_cast<std::uint32_t>(127 - format.bias) << 23)));
 }
 
-}  // namespace trivium::runtime::cpu
+}  // namespace trivium::runtime::reduction

@@ -50,7 +50,7 @@ void quantize(Launcher& l, const KernelArguments& a) {
   } else {
     cast_runs<T, Fp8Type::kE5M2>(l, a);
   }
-  column_sums(l, Values<T>{input<T>(a, 0), a.op->n}, a.op->m, a.op->n, output<float>(a, 2));
+  value_sums(l, input<T>(a, 0), a.op->n, a.op->m, a.op->n, output<float>(a, 2));
 }
 
 /// An operand of a product in 8 bits: where codes begin, and their scales, one a run.

@@ -37,6 +37,7 @@ TRIVIUM_DEVICE CurvePoint curve_at(float u) {
 template <class T, int W, Curve curve>
 struct Activate {
   static constexpr int kWarps = 8, kThreads = kWarp * kWarps, kEach = 4, kRows = kWarps * kEach;
+  static constexpr int kBlocksAtOnce = 4;
   const T* x;
   const T* bias;
   T* y;

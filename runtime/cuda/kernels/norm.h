@@ -65,6 +65,8 @@ template <class T, int W, int P, bool kShared>
 struct NormRows {
   static constexpr bool kShares = kShared;
   static constexpr int kWarps = 4;  ///< of a block whose warps have a row each
+  static constexpr int kThreads = kShared ? static_cast<int>(kMostRowThreads) : kWarps * kWarp;
+  static constexpr int kBlocksAtOnce = kShared ? 4 : P <= 4 ? 12 : 8;
   Norm<T, W> of;
   std::int64_t rows;
   float share;  ///< 1 / columns

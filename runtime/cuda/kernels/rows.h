@@ -101,6 +101,7 @@ struct Decompress {
 /// y = skip + x + bias + second; biases may be absent.
 template <class T, int W>
 struct BiasResidual {
+  static constexpr int kBlocksAtOnce = 8;
   const T* x;
   const T* bias;
   const T* skip;

@@ -53,10 +53,10 @@ void quantize(Launcher& l, const KernelArguments& a) {
   value_sums(l, input<T>(a, 0), a.op->n, a.op->m, a.op->n, output<float>(a, 2));
 }
 
-/// An operand of a product in 8 bits: where codes begin, and their scales, one a run.
+/// An operand of a product in 8 bits: where its codes begin, and their scale.
 struct CodedOperand {
   const std::byte* codes = nullptr;
-  const float* scales = nullptr;
+  const float* scale = nullptr;
   Codes type = Codes::kNone;
 };
 inline CodedOperand coded_operand(const KernelArguments& a, int operand) {
@@ -65,61 +65,22 @@ inline CodedOperand coded_operand(const KernelArguments& a, int operand) {
   return {from, reinterpret_cast<const float*>(from + begin), codes_of(a.op->fp8, program::operand_of(*a.op, operand))};
 }
 
-/// C (m, n) = A (m, k) B (n, k)^T of codes: A from element `at_a`, its scale at `scale_a`, and so on.
-struct CodedProduct {
-  std::int64_t m = 0, n = 0, k = 0;
-  std::int64_t at_a = 0, at_b = 0, scale_a = 0, scale_b = 0;
-};
-inline Gemm coded_gemm(const CodedOperand& a, const CodedOperand& b, const CodedProduct& p) {
-  Gemm g{.m = p.m, .n = p.n, .k = p.k};
-  g.a = a.codes + p.at_a, g.b = b.codes + p.at_b, g.b_transposed = true;
-  g.a_codes = a.type, g.b_codes = b.type;
-  g.a_scale = a.scales + p.scale_a, g.b_scale = b.scales + p.scale_b;
-  g.lda = g.ldb = p.k, g.ldc = p.n;
-  return g;
-}
-
 /// Transformer Engine's recipes sum forward products faster and with fewer bits (use_split_accumulator), gradients not.
 template <class T, class Launcher>
 void coded_matmul(Launcher& l, const KernelArguments& a) {
   const program::Op& op = *a.op;
   const bool forward = op.kind == program::OpKind::kMatmul, wgrad = op.kind == program::OpKind::kMatmulWgrad;
-  const CodedOperand x = coded_operand(a, 0), w = coded_operand(a, 1);
-  const CodedProduct p = forward ? CodedProduct{op.m, op.n, op.k}
-                         : wgrad ? CodedProduct{op.k, op.n, op.m}
-                                 : CodedProduct{op.m, op.k, op.n};
-  Gemm g = coded_gemm(x, w, p);
+  const CodedOperand first = coded_operand(a, 0), second = coded_operand(a, 1);
+  Gemm g{.m = op.m, .n = op.n, .k = op.k};
+  if (wgrad) g.m = op.k, g.k = op.m;
+  if (!forward && !wgrad) g.n = op.k, g.k = op.n;
+  g.a = first.codes, g.a_codes = first.type, g.a_scale = first.scale;
+  g.b = second.codes, g.b_codes = second.type, g.b_scale = second.scale, g.b_transposed = true;
+  g.lda = g.ldb = g.k, g.ldc = g.n;
   g.c = a.out[0], g.out = wgrad ? program::DType::kFp32 : kTypeOf<T>;
   g.beta = wgrad ? 1.0F : 0.0F, g.fast_sums = forward;
   if (forward) g.bias = a.in[2];
   l.gemm(g);
-}
-
-/// Every expert's rows have a scale of their own, so that each is a product by itself.
-template <class T, class Launcher>
-void coded_expert_matmul(Launcher& l, const KernelArguments& a) {
-  const program::Op& op = *a.op;
-  const bool forward = op.kind == program::OpKind::kExpertMatmul,
-             wgrad = op.kind == program::OpKind::kExpertMatmulWgrad;
-  CodedOperand x = coded_operand(a, 0), w = coded_operand(a, 1);
-  const std::int64_t rows = op.m / op.parts, runs = static_cast<std::int64_t>(op.parts) * op.experts;
-  const std::int64_t of_w = wgrad ? runs : op.experts;
-  constexpr std::int64_t kApart = SpreadScales::kApart;
-  auto* scales = reinterpret_cast<float*>(l.scratch((runs + of_w) * kApart * static_cast<std::int64_t>(sizeof(float))));
-  run_elements(l, SpreadScales{x.scales, w.scales, scales, runs, of_w}, runs + of_w);
-  x.scales = scales, w.scales = scales + runs * kApart;
-  for (std::int64_t run = 0; run < runs; ++run) {
-    const std::int64_t expert = run % op.experts, from = run * rows;
-    const std::int64_t of_weight = expert * op.k * op.n;
-    CodedProduct p{rows, op.n, op.k, from * op.k, of_weight, run * kApart, expert * kApart};
-    if (wgrad) p = {op.k, op.n, rows, from * op.k, from * op.n, run * kApart, run * kApart};
-    if (!forward && !wgrad) p = {rows, op.k, op.n, from * op.n, of_weight, run * kApart, expert * kApart};
-    Gemm g = coded_gemm(x, w, p);
-    g.out = wgrad ? program::DType::kFp32 : kTypeOf<T>, g.beta = wgrad ? 1.0F : 0.0F, g.fast_sums = forward;
-    g.c = wgrad ? a.out[0] + of_weight * static_cast<std::int64_t>(sizeof(float))
-                : a.out[0] + from * p.n * static_cast<std::int64_t>(sizeof(T));
-    l.gemm(g);
-  }
 }
 
 /// The function for an op of this file, for activations of type T; null for another op.
@@ -127,10 +88,7 @@ template <class T, class Launcher>
 Operation<Launcher> coded_operation(const program::Op& op) {
   using program::OpKind;
   if (op.kind == OpKind::kQuantize) return quantize<T, Launcher>;
-  if (op.fp8 == program::Fp8::kNone) return nullptr;
-  const bool of_experts = op.kind == OpKind::kExpertMatmul || op.kind == OpKind::kExpertMatmulDgrad ||
-                          op.kind == OpKind::kExpertMatmulWgrad;
-  return of_experts ? coded_expert_matmul<T, Launcher> : coded_matmul<T, Launcher>;
+  return op.fp8 == program::Fp8::kNone ? nullptr : coded_matmul<T, Launcher>;
 }
 
 }  // namespace trivium::runtime::cuda

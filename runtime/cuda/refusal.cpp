@@ -93,9 +93,12 @@ std::string refusal_of_codes(const program::Settings& settings, const program::O
     return fmt::format("the CUDA backend has products in 8 bits beside bf16, not {}; use --precision bf16",
                        name_of(settings.precision));
   }
-  if (op.kind == OpKind::kQuantize && op.out[1] != program::kNoBuffer && op.m / op.parts % kRows != 0) {
-    return fmt::format("the CUDA backend's products in 8 bits take tokens (of an expert) in multiples of {}, not {}",
-                       kRows, op.m / op.parts);
+  if (op.kind == OpKind::kQuantize ? op.parts > 1 : op.experts > 0) {
+    return "the CUDA backend has no products of experts in 8 bits yet; use --fp8 none, or --backend cpu";
+  }
+  if (op.kind == OpKind::kQuantize && op.out[1] != program::kNoBuffer && op.m % kRows != 0) {
+    return fmt::format("the CUDA backend's products in 8 bits take tokens in multiples of {}, not {}", kRows,
+                       op.m / op.parts);
   }
   return "";
 }

@@ -263,6 +263,8 @@ gpu_kill() {
   [ -z "$victim" ] || kill -KILL "$victim" 2>/dev/null || true
   if [ $status -eq 1 ] && [ -n "$victim" ] && grep -q "nothing has come for 10 s" $log.log; then
     row "$label" "noticed after 10 s"
+  elif [ $status -eq 1 ] && [ "$signal" = KILL ] && [ -n "$victim" ] && grep -q "NCCL: remote process exited" $log.log; then
+    row "$label" "noticed at once, by its closed connection"
   elif [ $status -eq 0 ] || [ $status -eq 1 ]; then
     row "$label" "no word of the rank that is gone; $log.log"
     return 1

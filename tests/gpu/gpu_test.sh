@@ -89,7 +89,10 @@ ranks_die() {
     sleep 0.05
   done
   [ "$state" = T ] && signal=STOP || signal=KILL
-  [ "$signal${DEAF:-}" = STOP1 ] || echo "error: nothing has come for 10 s" >&2
+  case "$signal${DEAF:-}" in
+    STOP) echo "error: nothing has come for 10 s" >&2 ;;
+    KILL*) echo "error: NCCL: remote process exited or there was a network error" >&2 ;;
+  esac
   exit 1
 }
 [ "${STRAW:-}" != slow ] || sleep 60
@@ -135,7 +138,7 @@ holds some-fail "${parts[@]}" "NVIDIA H100 80GB HBM3; memory as in dgx-h100-80gb
   "fp32 --tensor 2 --pipeline 2 --data 2        loss 3.5 against 2.5: DIFFERENT" \
   "from cores to GPUs                           loss 2.5 against 2.5: equal to 1e-4" \
   "from GPUs to cores                           loss 7.5 against 2.5: DIFFERENT" \
-  "KILL, --tensor 2 --data 2                    noticed after 10 s" "STOP, --pipeline 2 --tensor 2                noticed after 10 s" \
+  "KILL, --tensor 2 --data 2                    noticed at once, by its closed connection" "STOP, --pipeline 2 --tensor 2                noticed after 10 s" \
   "attention               B8 S1024 H25/25 D64                      106.5" "cuDNN's attention was not timed: no PyTorch" \
   "gpt2-124m        micro-batch  32        1000 tokens/s  loss 2.5 -> 2.5" \
   "gpt2-350m        micro-batch  16  no number came of it; build/gpu/gpt2-350m.json.log" \

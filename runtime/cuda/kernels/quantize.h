@@ -157,19 +157,4 @@ struct CastRuns {
   }
 };
 
-/// Scales where cuBLASLt reads them, 16 bytes apart: those of A, then those of B.
-struct SpreadScales {
-  static constexpr int kApart = 4;  ///< in numbers
-  const float* a;
-  const float* b;
-  float* to;
-  std::int64_t count_a, count_b;
-
-  template <class Thread>
-  TRIVIUM_DEVICE void operator()(Thread& t) const {
-    const std::int64_t i = t.block() * t.threads() + t.thread();
-    if (i < count_a + count_b) to[i * kApart] = i < count_a ? a[i] : b[i - count_a];
-  }
-};
-
 }  // namespace trivium::runtime::cuda

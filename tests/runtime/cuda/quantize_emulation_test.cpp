@@ -119,27 +119,5 @@ TEST(CodedProductEmulation, MultipliesWhatCodesStandFor) {
   expect_product(wgrad.with_out(0, Form::kWide, uniform(kK * kN, 7)), x, dy, true, true);
 }
 
-// Two experts whose rows come from three ranks: six runs of rows, two of weights.
-TEST(CodedProductEmulation, MultipliesEveryExpertsRowsByItsWeight) {
-  constexpr std::int64_t kRows = 32, kN = 64, kK = 48, kExperts = 2, kParts = 3, kRuns = kExperts * kParts;
-  const Cast x = cast_by_cpu(Fp8Operand::kInput, kRuns, kRows, kK, 1),
-             w = cast_by_cpu(Fp8Operand::kWeight, kExperts, kK, kN, 2),
-             dy = cast_by_cpu(Fp8Operand::kGradient, kRuns, kRows, kN, 3);
-  const auto call_of = [&](OpKind kind) {
-    EmulatedCall call(kind, kRows * kParts, kN, kK);
-    call.op.experts = kExperts, call.op.parts = kParts;
-    return call;
-  };
-  const std::vector<double> counts(kRuns, kRows);
-  EmulatedCall forward = call_of(OpKind::kExpertMatmul), dgrad = call_of(OpKind::kExpertMatmulDgrad),
-               wgrad = call_of(OpKind::kExpertMatmulWgrad);
-  forward.with_in(2, Form::kInts, counts).with_out(0, Form::kTyped, uniform(kRuns * kRows * kN, 4));
-  expect_product(forward, x, w, false, true);
-  dgrad.with_in(2, Form::kInts, counts).with_out(0, Form::kTyped, uniform(kRuns * kRows * kK, 5));
-  expect_product(dgrad, dy, w, false, false);
-  wgrad.with_in(2, Form::kInts, counts).with_out(0, Form::kWide, uniform(kExperts * kK * kN, 6));
-  expect_product(wgrad, x, dy, true, true);
-}
-
 }  // namespace
 }  // namespace trivium::runtime::cuda

@@ -105,7 +105,9 @@ TEST(CudaRefusal, NamesWhatItDoesNotReduceOrFuse) {
   job.plan.fp8 = program::Fp8::kCurrent;
   EXPECT_EQ(refusal_for(job), "");
   job.plan.micro_batch = 1, job.training.sequence = 8;
-  EXPECT_THAT(refusal_for(job), testing::HasSubstr("take tokens (of an expert) in multiples of 16, not 8"));
+  EXPECT_THAT(refusal_for(job), testing::HasSubstr("take tokens in multiples of 16, not 8"));
+  job.training.sequence = 16, job.model.linear_bias = false, job.model.experts = models::Experts{.count = 4};
+  EXPECT_THAT(refusal_for(job), testing::HasSubstr("no products of experts in 8 bits yet"));
   job = job_of(DType::kFp32);
   job.plan.fp8 = program::Fp8::kCurrent;
   EXPECT_THAT(refusal_for(job), testing::HasSubstr("in 8 bits beside bf16, not fp32"));

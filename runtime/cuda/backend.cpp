@@ -70,6 +70,7 @@ bool is_on_device(const void* memory) {
 CudaBackend::CudaBackend(int device, const DeviceOptions& options) : device_(chosen(device)), options_(options) {
   if (options.kernel_records) kernel_clock_.emplace(Cupti::open());
   words_ = words_of(device);
+  words_.warpgroups = words_.warpgroups && options.warpgroups;
   int lowest = 0, highest = 0;
   TRIVIUM_CHECK_CUDA(cudaDeviceGetStreamPriorityRange(&lowest, &highest));
   for (std::size_t lane = 0; lane < streams_.size(); ++lane) {

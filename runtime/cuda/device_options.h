@@ -7,6 +7,7 @@ namespace trivium::runtime::cuda {
 
 struct DeviceOptions {
   bool kernel_records = false;  ///< times of ops are those of their kernels, as CUPTI records them
+  bool warpgroups = true;       ///< Hopper's products of warpgroups, where device and module have them
   bool epilogues = false;       ///< products of matrices and GELU in one, where there are such
   /// Folder of the algorithms that products use; empty: the first that cuBLASLt names.
   std::string products = "";

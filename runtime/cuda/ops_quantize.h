@@ -31,7 +31,8 @@ template <class T, Fp8Type kType, class Launcher>
 void cast_runs(Launcher& l, const KernelArguments& a) {
   using Amaxes = LargestOfRuns<T>;
   using Cast = CastRuns<T, kType>;
-  constexpr std::int64_t kBlocks = 4 * 132, kFewestPacks = 1024;  // to fill an H100; what a block is worth
+  constexpr std::int64_t kBlocks = 4 * kMultiprocessors,
+                         kFewestPacks = 1024;  // that run at once; what a block is worth
   const RunShape s{a.op->parts, a.op->m / a.op->parts, a.op->n};
   const std::int64_t worth = s.elements() / Amaxes::kPack / kFewestPacks, fill = kBlocks / s.runs;
   const std::int64_t parts = std::clamp<std::int64_t>(std::min(worth, fill), 1, Amaxes::kThreads);

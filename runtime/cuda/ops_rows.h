@@ -32,7 +32,8 @@ void copy(Launcher& l, const KernelArguments& a) {
   l.copy(a.out[0], a.in[0], a.op->elements);
 }
 
-constexpr std::int64_t kMultiprocessors = 132;  // of an H100 or H200
+/// Of an H100 or H200. Grids are made for these on every GPU, so that sums have the same bits.
+constexpr std::int64_t kMultiprocessors = 132;
 
 /// Chunks of rows for so many columns in packs of W, of which `blocks` run at once.
 inline std::int64_t column_chunks(std::int64_t m, std::int64_t across, std::int64_t blocks) {

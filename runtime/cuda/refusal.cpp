@@ -86,18 +86,17 @@ std::string refusal_of_codes(const program::Settings& settings, const program::O
   constexpr std::int64_t kRows = 16;
   if (op.fp8 == program::Fp8::kNone) return "";
   if (op.fp8 != program::Fp8::kCurrent) {
-    return fmt::format("the CUDA backend has products in 8 bits with fp8 current, not {} yet; use --fp8 current",
-                       name_of(op.fp8));
+    return fmt::format("the CUDA backend supports fp8 current only, not {}; use --fp8 current", name_of(op.fp8));
   }
   if (settings.precision != DType::kBf16) {
-    return fmt::format("the CUDA backend has products in 8 bits beside bf16, not {}; use --precision bf16",
+    return fmt::format("the CUDA backend's fp8 needs precision bf16, not {}; use --precision bf16",
                        name_of(settings.precision));
   }
   if (op.kind == OpKind::kQuantize ? op.parts > 1 : op.experts > 0) {
-    return "the CUDA backend has no products of experts in 8 bits yet; use --fp8 none, or --backend cpu";
+    return "the CUDA backend has no fp8 for experts yet; use --fp8 none, or --backend cpu";
   }
   if (op.kind == OpKind::kQuantize && op.out[1] != program::kNoBuffer && op.m % kRows != 0) {
-    return fmt::format("the CUDA backend's products in 8 bits take tokens in multiples of {}, not {}", kRows,
+    return fmt::format("the CUDA backend's fp8 takes tokens in multiples of {}, not {}; use another micro-batch", kRows,
                        op.m / op.parts);
   }
   return "";

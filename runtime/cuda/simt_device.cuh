@@ -95,9 +95,23 @@ constexpr int most_threads() {
   if constexpr (requires { Kernel::kThreads; }) return Kernel::kThreads;
   return 256;
 }
+/// Threads that a multiprocessor holds (CUDA Programming Guide, "Technical Specifications per Compute Capability").
+constexpr int resident_threads() {
+#if !defined(__CUDA_ARCH__)
+  return 2048;
+#elif __CUDA_ARCH__ == 750
+  return 1024;
+#elif __CUDA_ARCH__ == 860 || __CUDA_ARCH__ == 870 || __CUDA_ARCH__ == 890 || __CUDA_ARCH__ >= 1200
+  return 1536;
+#else
+  return 2048;
+#endif
+}
 template <class Kernel>
 constexpr int blocks_at_once() {
-  if constexpr (requires { Kernel::kBlocksAtOnce; }) return Kernel::kBlocksAtOnce;
+  constexpr int kMost = resident_threads() / most_threads<Kernel>();
+  if constexpr (requires { Kernel::kBlocksAtOnce; })
+    return Kernel::kBlocksAtOnce < kMost ? Kernel::kBlocksAtOnce : kMost;
   return 1;
 }
 

@@ -97,7 +97,7 @@ TEST(ShippedProfiles, HoldEveryMachineOfThePublishedRuns) {
           "a100-pcie-40gb", "a100-pcie-80gb", "aws-p3-16xlarge-v100-16gb", "azure-ndm-a100-80gb", "b200-4x", "b200-hgx",
           "dgx-a100-40gb", "dgx-a100-80gb", "dgx-b200", "dgx-b300", "dgx-h100", "dgx-h100-80gb", "dgx1-v100-16gb",
           "dgx1-v100-32gb", "dgx2-v100-32gb", "eos-dgx-h100", "gb200-nvl72", "gb300-nvl72", "gcp-a3-h100",
-          "generic-cpu", "grand-teton-h100-96gb-500w", "h100-8x", "h100-pcie-80gb", "h200", "h200-hgx", "h800-hgx",
+          "generic-cpu", "grand-teton-h100-96gb-500w", "h100-8x", "h100-pcie-80gb", "h200", "h200-hgx", "h200-trivium", "h800-hgx",
           "hf-h100-80gb-efa", "ibm-h100-800gbps", "internevo-a100-80gb-4x100g-roce", "jean-zay-a100-80gb",
           "jean-zay-v100-16gb", "jean-zay-v100-32gb", "kempner-h200-4x", "l40s", "mlperf-b200", "mlperf-b300",
           "mlperf-gb200-nvl72", "mlperf-gb300-nvl72", "mlperf-h100", "mlperf-h200", "mosaic-a100-40gb",

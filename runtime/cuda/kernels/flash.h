@@ -53,10 +53,9 @@ struct FlashForward {
     for (int m = 0; m < kSteps; ++m) hold_rows(t, queries[m], stages + kStage, warp_row + 16 * m);
 
     const float factor = s.scale * kLog2e;
-    float sum[kSteps][D / 8][4], most[kSteps][2], total[kSteps][2];
+    float sum[kSteps][D / 8][4];
     clear(sum);
-    TRIVIUM_UNROLL
-    for (int m = 0; m < kSteps; ++m) most[m][0] = most[m][1] = kLowest, total[m][0] = total[m][1] = 0;
+    SoftmaxRows rows[kSteps];
     for (std::int64_t at = 0; at < key_tiles; ++at) {
       t.await_copies();
       t.sync();  // and all are done with the other stage
@@ -73,32 +72,12 @@ struct FlashForward {
       }
       TRIVIUM_UNROLL
       for (int m = 0; m < kSteps; ++m) {
+        float fade[2];
+        soften(t, rows[m], p[m], factor, fade);
         TRIVIUM_UNROLL
-        for (int half = 0; half < 2; ++half) {
-          float highest = most[m][half];
+        for (int d = 0; d < D / 8; ++d) {
           TRIVIUM_UNROLL
-          for (int n = 0; n < kTile / 8; ++n) {
-            highest = Largest()(highest, Largest()(p[m][n][2 * half], p[m][n][2 * half + 1]));
-          }
-          highest = Largest()(highest, t.shuffle_xor(highest, 1));
-          highest = Largest()(highest, t.shuffle_xor(highest, 2));
-          const float fade = exp2_of((most[m][half] - highest) * factor);
-          most[m][half] = highest;
-          total[m][half] *= fade;
-          const float offset = highest * factor;
-          TRIVIUM_UNROLL
-          for (int n = 0; n < kTile / 8; ++n) {
-            TRIVIUM_UNROLL
-            for (int i = 2 * half; i < 2 * half + 2; ++i) {
-              p[m][n][i] = exp2_of(p[m][n][i] * factor - offset);
-              total[m][half] += p[m][n][i];
-            }
-          }
-          TRIVIUM_UNROLL
-          for (int d = 0; d < D / 8; ++d) {
-            sum[m][d][2 * half] *= fade;
-            sum[m][d][2 * half + 1] *= fade;
-          }
+          for (int i = 0; i < 4; ++i) sum[m][d][i] *= fade[i / 2];
         }
         if constexpr (kDrops) {
           drop_rows<kTile>(t, s.dropout, head, line / s.heads, warp_row0 + 16 * m, key0, p[m]);
@@ -108,33 +87,10 @@ struct FlashForward {
     }
     TRIVIUM_UNROLL
     for (int m = 0; m < kSteps; ++m) {
-      const std::int64_t row0_of_m = row0 + warp_row + 16 * m, valid = s.local - row0_of_m;
-      const std::int64_t first = s.causal ? 0 : s.from - row0_of_m;  // those before see nothing
-      float factors[2], kept[2] = {0, 0};
-      TRIVIUM_UNROLL
-      for (int half = 0; half < 2; ++half) {
-        total[m][half] += t.shuffle_xor(total[m][half], 1);
-        total[m][half] += t.shuffle_xor(total[m][half], 2);
-        const int row = lane / 4 + 8 * half;
-        float* const log_sum = log_sums + (token + row0_of_m + row) * s.heads + head;
-        const bool writes = lane % 4 == 0 && row >= first && row < valid;
-        const float mine = most[m][half] * s.scale + log_of(total[m][half]);
-        factors[half] = 1.0F / total[m][half];
-        float after = mine;
-        if (merges) {
-          // One thread reads for the four of a row, and so before it writes.
-          float before = writes ? *log_sum : 0.0F;
-          before += t.shuffle_xor(before, 1);
-          before += t.shuffle_xor(before, 2);
-          const float higher = Largest()(before, mine);
-          after = higher + log_of(exp_of(before - higher) + exp_of(mine - higher));
-          factors[half] *= exp_of(mine - after);
-          kept[half] = exp_of(before - after);
-        }
-        if (writes) *log_sum = after;
-      }
+      const std::int64_t row0_of_m = row0 + warp_row + 16 * m;
+      const RowEnds ends = end_rows(t, s, rows[m], token, row0_of_m, head, log_sums, merges);
       T* const own = y + ((token + row0_of_m) * s.heads + head) * s.dim;
-      store_rows<D>(t, own, s.heads * s.dim, sum[m], factors, first, valid, s.dim, merges, kept);
+      store_rows<D>(t, own, s.heads * s.dim, sum[m], ends.factors, ends.first, ends.valid, s.dim, merges, ends.kept);
     }
   }
 };
@@ -143,14 +99,6 @@ struct FlashForward {
 template <class T, int D, bool kDrops>
 struct FlashBackwardKeys {
   static constexpr int kQueries = D == 64 ? 64 : 32;  ///< at once: what the registers hold
-  /// Over the tiles of queries of one head of the group after the other.
-  struct Pass {
-    std::int64_t number = 0, member = 0, step = 0;
-    TRIVIUM_DEVICE void advance(std::int64_t each) {
-      ++number;
-      if (++step == each) step = 0, ++member;
-    }
-  };
   const T* q;
   const T* kv;
   const T* dy;
@@ -176,9 +124,11 @@ struct FlashBackwardKeys {
     const int lane = t.thread() % kWarp, warp_row = t.thread() / kWarp * 16;
     // Passes over the queries that see any of the tile, head by head of the group.
     const std::int64_t query0 = s.causal ? row0 : s.from;
-    const std::int64_t each = s.causal || row0 < s.keys ? (s.local - query0 + kQueries - 1) / kQueries : 0;
-    const auto load_stage = [&](const Pass& pass) {
-      const std::int64_t head = kv_head * group + pass.member, first = query0 + pass.step * kQueries;
+    const bool is_seen = s.causal || row0 < s.keys;
+    const int each = is_seen ? static_cast<int>((s.local - query0 + kQueries - 1) / kQueries) : 0;
+    const auto load_stage = [&](const QueryPass& pass) {
+      const std::int64_t head = kv_head * group + pass.member,
+                         first = query0 + static_cast<std::int64_t>(pass.step) * kQueries;
       const std::int64_t left = s.local - first, row = token + first;
       auto* const q_tile = reinterpret_cast<T*>(shared + (pass.number & 1) * kStage);
       T* const dy_tile = q_tile + kQueries * kPitch<D>;
@@ -196,7 +146,7 @@ struct FlashBackwardKeys {
     T* const v_tile = k_tile + kTile * kPitch<D>;
     load_ahead<D, kTile>(t, k_tile, kv + key_at, s.kv_width, s.local - row0, s.dim);
     load_ahead<D, kTile>(t, v_tile, kv + value_at, s.kv_width, s.local - row0, s.dim);
-    if (each > 0) load_stage(Pass{});
+    if (each > 0) load_stage(QueryPass{});
     t.await_copies();
     t.sync();
     Held<D> keys[1], values[1];
@@ -207,14 +157,14 @@ struct FlashBackwardKeys {
     float dk[1][D / 8][4], dv[1][D / 8][4];
     clear(dk);
     clear(dv);
-    const std::int64_t passes = group * each;
-    Pass next{};
-    for (Pass pass{}; pass.number < passes; pass = next) {
+    const int passes = static_cast<int>(group * each);
+    QueryPass next{};
+    for (QueryPass pass{}; pass.number < passes; pass = next) {
       t.await_copies();
       t.sync();  // and all are done with the other stage
       next.advance(each);
       if (next.number < passes) load_stage(next);
-      const std::int64_t first = query0 + pass.step * kQueries;
+      const std::int64_t first = query0 + static_cast<std::int64_t>(pass.step) * kQueries;
       const auto* const q_tile = reinterpret_cast<const T*>(shared + (pass.number & 1) * kStage);
       const T* const dy_tile = q_tile + kQueries * kPitch<D>;
       const auto* const row_sums = reinterpret_cast<const float*>(dy_tile + kQueries * kPitch<D>);
@@ -222,22 +172,7 @@ struct FlashBackwardKeys {
       float p[1][kQueries / 8][4], ds[1][kQueries / 8][4];
       clear(p);
       multiply_rows<D, kQueries>(t, p, keys, q_tile);
-      if (row0 + kTile > s.seen(first)) {
-        TRIVIUM_UNROLL
-        for (int half = 0; half < 2; ++half) {
-          // Queries of a pass follow each other: of a key's those from one on see it.
-          const std::int64_t key = row0 + warp_row + lane / 4 + half * 8;
-          const std::int64_t begin = s.causal ? key - first : key < s.keys ? 0 : kQueries;
-          const int hidden = static_cast<int>(begin < 0 ? 0 : begin < kQueries ? begin : kQueries) - lane % 4 * 2;
-          TRIVIUM_UNROLL
-          for (int n = 0; n < kQueries / 8; ++n) {
-            TRIVIUM_UNROLL
-            for (int i = 0; i < 2; ++i) {
-              if (n * 8 + i < hidden) p[0][n][2 * half + i] = kLowest;
-            }
-          }
-        }
-      }
+      if (row0 + kTile > s.seen(first)) hide_queries<kQueries>(s, row0 + warp_row, first, lane, p[0]);
       TRIVIUM_UNROLL
       for (int n = 0; n < kQueries / 8; ++n) {
         TRIVIUM_UNROLL

@@ -172,6 +172,105 @@ TRIVIUM_DEVICE void hide_keys(const FlashShape& s, std::int64_t query, std::int6
   }
 }
 
+/// Likewise where rows are keys from `key` on and columns queries from `query` on: of those, which follow each other,
+/// the ones from some place on see a key.
+template <int N>
+TRIVIUM_DEVICE void hide_queries(const FlashShape& s, std::int64_t key, std::int64_t query, int lane,
+                                 float (&c)[N / 8][4]) {
+  TRIVIUM_UNROLL
+  for (int half = 0; half < 2; ++half) {
+    const std::int64_t row = key + lane / 4 + half * 8;
+    const std::int64_t begin = s.causal ? row - query : row < s.keys ? 0 : N;
+    const int hidden = static_cast<int>(begin < 0 ? 0 : begin < N ? begin : N) - lane % 4 * 2;
+    TRIVIUM_UNROLL
+    for (int n = 0; n < N / 8; ++n) {
+      TRIVIUM_UNROLL
+      for (int i = 0; i < 2; ++i) {
+        if (n * 8 + i < hidden) c[n][2 * half + i] = kLowest;
+      }
+    }
+  }
+}
+
+/// Over the tiles of queries of one head of a group after the other.
+struct QueryPass {
+  int number = 0, member = 0, step = 0;
+  TRIVIUM_DEVICE void advance(int each) {
+    ++number;
+    if (++step == each) step = 0, ++member;
+  }
+};
+
+/// What a thread's two rows of a forward have come to: the highest score, and the sum of exponentials relative to it.
+struct SoftmaxRows {
+  float most[2] = {kLowest, kLowest}, total[2] = {0, 0};
+};
+
+/// Scores to probabilities, relative to the highest so far; `fade` is what those before are worth now.
+template <int N, class Thread>
+TRIVIUM_DEVICE void soften(Thread& t, SoftmaxRows& rows, float (&p)[N][4], float factor, float (&fade)[2]) {
+  TRIVIUM_UNROLL
+  for (int half = 0; half < 2; ++half) {
+    float highest = rows.most[half];
+    TRIVIUM_UNROLL
+    for (int n = 0; n < N; ++n) highest = Largest()(highest, Largest()(p[n][2 * half], p[n][2 * half + 1]));
+    highest = Largest()(highest, t.shuffle_xor(highest, 1));
+    highest = Largest()(highest, t.shuffle_xor(highest, 2));
+    fade[half] = exp2_of((rows.most[half] - highest) * factor);
+    rows.most[half] = highest;
+    const float offset = highest * factor;
+    float sums[2] = {rows.total[half] * fade[half], 0};
+    TRIVIUM_UNROLL
+    for (int n = 0; n < N; ++n) {
+      TRIVIUM_UNROLL
+      for (int i = 0; i < 2; ++i) {
+        float& each = p[n][2 * half + i];
+        each = exp2_of(each * factor - offset);
+        sums[i] += each;
+      }
+    }
+    rows.total[half] = sums[0] + sums[1];
+  }
+}
+
+/// How a forward ends for a thread's two of a warp's 16 rows, of which [first, valid) are written.
+struct RowEnds {
+  float factors[2], kept[2];  ///< of what was summed, and of what is there of other keys
+  std::int64_t first, valid;
+};
+
+/// Writes L of a warp's rows from row0 on, merged with that of other keys where asked.
+template <class Thread>
+TRIVIUM_DEVICE RowEnds end_rows(Thread& t, const FlashShape& s, const SoftmaxRows& rows, std::int64_t token,
+                                std::int64_t row0, std::int64_t head, float* log_sums, bool merges) {
+  const int lane = t.thread() % kWarp;
+  RowEnds ends{{}, {0, 0}, s.causal ? 0 : s.from - row0, s.local - row0};  // those before see nothing
+  TRIVIUM_UNROLL
+  for (int half = 0; half < 2; ++half) {
+    float total = rows.total[half];
+    total += t.shuffle_xor(total, 1);
+    total += t.shuffle_xor(total, 2);
+    const int row = lane / 4 + 8 * half;
+    float* const log_sum = log_sums + (token + row0 + row) * s.heads + head;
+    const bool writes = lane % 4 == 0 && row >= ends.first && row < ends.valid;
+    const float mine = rows.most[half] * s.scale + log_of(total);
+    ends.factors[half] = 1.0F / total;
+    float after = mine;
+    if (merges) {
+      // One thread reads for the four of a row, and so before it writes.
+      float before = writes ? *log_sum : 0.0F;
+      before += t.shuffle_xor(before, 1);
+      before += t.shuffle_xor(before, 2);
+      const float higher = Largest()(before, mine);
+      after = higher + log_of(exp_of(before - higher) + exp_of(mine - higher));
+      ends.factors[half] *= exp_of(mine - after);
+      ends.kept[half] = exp_of(before - after);
+    }
+    if (writes) *log_sum = after;
+  }
+  return ends;
+}
+
 /// Which of a draw's four columns are kept, as bits.
 template <class Dropping>
 TRIVIUM_DEVICE std::uint32_t kept_bits(const Dropping& d, const PhiloxWords& words) {

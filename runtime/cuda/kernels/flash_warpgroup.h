@@ -7,73 +7,6 @@
 
 namespace trivium::runtime::cuda {
 
-/// What one row of a forward has come to: the highest score, and the sum of exponentials relative to it.
-struct SoftmaxRows {
-  float most[2] = {kLowest, kLowest}, total[2] = {0, 0};
-};
-
-/// Scores to probabilities, relative to the highest so far; `fade` is what those before are worth now.
-template <class Thread>
-TRIVIUM_DEVICE void soften(Thread& t, SoftmaxRows& rows, float (&p)[8][4], float factor, float (&fade)[2]) {
-  TRIVIUM_UNROLL
-  for (int half = 0; half < 2; ++half) {
-    float highest = rows.most[half];
-    TRIVIUM_UNROLL
-    for (int n = 0; n < 8; ++n) highest = Largest()(highest, Largest()(p[n][2 * half], p[n][2 * half + 1]));
-    highest = Largest()(highest, t.shuffle_xor(highest, 1));
-    highest = Largest()(highest, t.shuffle_xor(highest, 2));
-    fade[half] = exp2_of((rows.most[half] - highest) * factor);
-    rows.most[half] = highest;
-    const float offset = highest * factor;
-    float sums[2] = {rows.total[half] * fade[half], 0};
-    TRIVIUM_UNROLL
-    for (int n = 0; n < 8; ++n) {
-      TRIVIUM_UNROLL
-      for (int i = 0; i < 2; ++i) {
-        float& each = p[n][2 * half + i];
-        each = exp2_of(each * factor - offset);
-        sums[i] += each;
-      }
-    }
-    rows.total[half] = sums[0] + sums[1];
-  }
-}
-
-/// The forward's last step: y and L of a warp's 16 rows from row0 on, merged with those of other keys where asked.
-template <int D, class T, class Thread>
-TRIVIUM_DEVICE void finish_rows(Thread& t, const FlashShape& s, SoftmaxRows& rows,
-                                const float (&sum)[D / kAcross][8][4], std::int64_t token, std::int64_t row0,
-                                std::int64_t head, T* y, float* log_sums, bool merges) {
-  const int lane = t.thread() % kWarp;
-  const std::int64_t valid = s.local - row0, first = s.causal ? 0 : s.from - row0;  // those before see nothing
-  float factors[2], kept[2] = {0, 0};
-  TRIVIUM_UNROLL
-  for (int half = 0; half < 2; ++half) {
-    float total = rows.total[half];
-    total += t.shuffle_xor(total, 1);
-    total += t.shuffle_xor(total, 2);
-    const int row = lane / 4 + 8 * half;
-    float* const log_sum = log_sums + (token + row0 + row) * s.heads + head;
-    const bool writes = lane % 4 == 0 && row >= first && row < valid;
-    const float mine = rows.most[half] * s.scale + log_of(total);
-    factors[half] = 1.0F / total;
-    float after = mine;
-    if (merges) {
-      // One thread reads for the four of a row, and so before it writes.
-      float before = writes ? *log_sum : 0.0F;
-      before += t.shuffle_xor(before, 1);
-      before += t.shuffle_xor(before, 2);
-      const float higher = Largest()(before, mine);
-      after = higher + log_of(exp_of(before - higher) + exp_of(mine - higher));
-      factors[half] *= exp_of(mine - after);
-      kept[half] = exp_of(before - after);
-    }
-    if (writes) *log_sum = after;
-  }
-  T* const own = y + ((token + row0) * s.heads + head) * s.dim;
-  store_parts<D>(t, own, s.heads * s.dim, sum, factors, first, valid, s.dim, merges, kept);
-}
-
 /// Blocks over (tile of queries, sample, head), the longest rows first.
 template <class T, int D>
 struct WarpgroupForward {
@@ -113,8 +46,9 @@ struct WarpgroupForward {
       load_swizzled<D, kLoaders>(t, thread, stage + kTile * D, values + row, s.kv_width, s.local - key0, s.dim);
     };
     load_stage(0);
-    load_swizzled<D, kWarpgroup>(t, t.thread() % kWarpgroup, q_tile, q + (token + group_row) * s.q_width + head * s.dim,
-                                 s.q_width, s.local - group_row, s.dim);
+    const std::int64_t q_row = token + (group_row < s.local ? group_row : row0);  // a group may have no rows
+    load_swizzled<D, kWarpgroup>(t, t.thread() % kWarpgroup, q_tile, q + q_row * s.q_width + head * s.dim, s.q_width,
+                                 s.local - group_row, s.dim);
 
     const float factor = s.scale * kLog2e;
     float sum[D / kAcross][8][4];
@@ -145,7 +79,9 @@ struct WarpgroupForward {
       begin_columns<D>(t, sum, rounded, stage + kTile * D);
       t.template await_products<0>(sum);
     }
-    finish_rows<D>(t, s, rows, sum, token, row0 + warp_row, head, y, log_sums, merges);
+    const RowEnds ends = end_rows(t, s, rows, token, row0 + warp_row, head, log_sums, merges);
+    T* const own = y + ((token + row0 + warp_row) * s.heads + head) * s.dim;
+    store_parts<D>(t, own, s.heads * s.dim, sum, ends.factors, ends.first, ends.valid, s.dim, merges, ends.kept);
   }
 };
 
@@ -153,14 +89,6 @@ struct WarpgroupForward {
 template <class T, int D>
 struct WarpgroupBackwardKeys {
   static constexpr int kThreads = kWarpgroup, kBlocksAtOnce = D == 64 ? 3 : 2, kQueries = 64;  ///< at once
-  /// Over the tiles of queries of one head of the group after the other.
-  struct Pass {
-    int number = 0, member = 0, step = 0;
-    TRIVIUM_DEVICE void advance(int each) {
-      ++number;
-      if (++step == each) step = 0, ++member;
-    }
-  };
   const T* q;
   const T* kv;
   const T* dy;
@@ -175,7 +103,7 @@ struct WarpgroupBackwardKeys {
   static int shared_bytes() { return 2 * kStage + 2 * kTile * D * 2; }
 
   template <class Thread>
-  TRIVIUM_DEVICE void load_stage(Thread& t, unsigned char* shared, const Pass& pass, std::int64_t token,
+  TRIVIUM_DEVICE void load_stage(Thread& t, unsigned char* shared, const QueryPass& pass, std::int64_t token,
                                  std::int64_t head0, std::int64_t query0) const {
     const std::int64_t head = head0 + pass.member, first = query0 + static_cast<std::int64_t>(pass.step) * kQueries;
     const std::int64_t left = s.local - first, row = token + first;
@@ -192,23 +120,6 @@ struct WarpgroupBackwardKeys {
     t.copy_word_ahead(rows + t.thread(), (t.thread() < kQueries ? log_sums : dots) + at, is_there);
   }
 
-  /// Of a pass's queries, which follow each other, those from one on see a key.
-  TRIVIUM_DEVICE void hide_queries(int lane, std::int64_t row, std::int64_t first, float (&p)[8][4]) const {
-    TRIVIUM_UNROLL
-    for (int half = 0; half < 2; ++half) {
-      const std::int64_t key = row + lane / 4 + half * 8;
-      const std::int64_t begin = s.causal ? key - first : key < s.keys ? 0 : kQueries;
-      const int hidden = static_cast<int>(begin < 0 ? 0 : begin < kQueries ? begin : kQueries) - lane % 4 * 2;
-      TRIVIUM_UNROLL
-      for (int n = 0; n < kQueries / 8; ++n) {
-        TRIVIUM_UNROLL
-        for (int i = 0; i < 2; ++i) {
-          if (n * 8 + i < hidden) p[n][2 * half + i] = kLowest;
-        }
-      }
-    }
-  }
-
   template <class Thread>
   TRIVIUM_DEVICE void operator()(Thread& t) const {
     auto* const shared = reinterpret_cast<unsigned char*>(t.shared());
@@ -223,17 +134,19 @@ struct WarpgroupBackwardKeys {
     const int each = is_seen ? static_cast<int>((s.local - query0 + kQueries - 1) / kQueries) : 0;
     auto* const k_tile = reinterpret_cast<T*>(shared + 2 * kStage);
     T* const v_tile = k_tile + kTile * D;
-    load_swizzled<D, kThreads>(t, t.thread(), k_tile, kv + key_at, s.kv_width, s.local - row0, s.dim);
-    load_swizzled<D, kThreads>(t, t.thread(), v_tile, kv + value_at, s.kv_width, s.local - row0, s.dim);
-    if (each > 0) load_stage(t, shared, Pass{}, token, kv_head * group, query0);
+    if (each > 0) {
+      load_swizzled<D, kThreads>(t, t.thread(), k_tile, kv + key_at, s.kv_width, s.local - row0, s.dim);
+      load_swizzled<D, kThreads>(t, t.thread(), v_tile, kv + value_at, s.kv_width, s.local - row0, s.dim);
+      load_stage(t, shared, QueryPass{}, token, kv_head * group, query0);
+    }
 
     const float factor = s.scale * kLog2e;
     float dk[D / kAcross][8][4], dv[D / kAcross][8][4];
     clear(dk);
     clear(dv);
     const int passes = static_cast<int>(group) * each;
-    Pass next{};
-    for (Pass pass{}; pass.number < passes; pass = next) {
+    QueryPass next{};
+    for (QueryPass pass{}; pass.number < passes; pass = next) {
       t.await_copies_for_products();
       t.sync();  // and all are done with the other stage
       next.advance(each);
@@ -248,7 +161,7 @@ struct WarpgroupBackwardKeys {
       begin_rows<D>(t, p, k_tile, q_tile);
       begin_rows<D>(t, ds, v_tile, dy_tile);
       t.template await_products<1>(p);
-      if (row0 + kTile > s.seen(first)) hide_queries(lane, row0 + warp_row, first, p);
+      if (row0 + kTile > s.seen(first)) hide_queries<kQueries>(s, row0 + warp_row, first, lane, p);
       TRIVIUM_UNROLL
       for (int n = 0; n < kQueries / 8; ++n) {
         TRIVIUM_UNROLL

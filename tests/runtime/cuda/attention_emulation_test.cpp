@@ -89,7 +89,11 @@ TEST(FusedAttentionEmulation, MatchesWithHeadsThatDoNotFillTheirTiles) {
   expect_both_ways({1, 70, 2, 1, 8, true}, DType::kBf16);
 }
 
-TEST(FusedAttentionEmulation, MatchesWithHeadsOf128) { expect_both_ways({1, 100, 2, 1, 128, true}, DType::kBf16); }
+// Three groups of 64 queries are a block where there are products of warpgroups: 200 are two blocks.
+TEST(FusedAttentionEmulation, MatchesWithHeadsOf128) {
+  expect_both_ways({1, 100, 2, 1, 128, true}, DType::kBf16);
+  expect_both_ways({1, 200, 1, 1, 128, true}, DType::kBf16);
+}
 
 // Masks are the CPU's, element by element; a tile's columns begin at 64, a head's number at 4.
 TEST(DroppedAttentionEmulation, DropsWhatTheCpuDrops) {
@@ -165,6 +169,7 @@ TEST(RingAttentionEmulation, MergesFusedSteps) {
   for (const int rank : {0, 1}) expect_ring({1, 4 * 80, 1, 1, 128, 2}, DType::kBf16, rank, false);
   for (const int rank : {0, 1}) expect_ring({1, 4 * 80, 1, 1, 64, 2}, DType::kFp16, rank, false);
   expect_ring({2, 4 * 10, 2, 1, 128, 2}, DType::kBf16, 1, false);
+  for (const int rank : {0, 1}) expect_ring({1, 4 * 100, 1, 1, 128, 2}, DType::kBf16, rank, false);
   expect_ring({1, 4 * 10, 1, 1, 64, 2}, DType::kBf16, 1, true);
   for (const int rank : {0, 1}) expect_ring({1, 4 * 35, 2, 1, 80, 2}, DType::kBf16, rank, false);
 }

@@ -16,6 +16,12 @@ Backend& gpu() {
 
 namespace {
 
+/// The same GPU with the kernels that it has for calls without products of warpgroups.
+Backend& gpu_for(bool warpgroups) {
+  static Backend* const plain = open_device(0, {.warpgroups = false}).value_or_throw().release();
+  return warpgroups ? gpu() : *plain;
+}
+
 class GpuHere : public testing::Environment {
  public:
   void SetUp() override {
@@ -36,9 +42,9 @@ struct OnDevice {
   std::int64_t bytes = 0;
 };
 
-OnDevice bring(std::byte* host, std::int64_t bytes) {
-  OnDevice there{gpu().allocate(bytes), host, bytes};
-  gpu().upload(program::Lane::kCompute, there.memory.get(), host, bytes);
+OnDevice bring(Backend& device, std::byte* host, std::int64_t bytes) {
+  OnDevice there{device.allocate(bytes), host, bytes};
+  device.upload(program::Lane::kCompute, there.memory.get(), host, bytes);
   return there;
 }
 
@@ -46,6 +52,7 @@ OnDevice bring(std::byte* host, std::int64_t bytes) {
 
 std::array<std::vector<double>, 3> EmulatedCall::on_emulation(DType type) const {
   return run(type, type, [&](const KernelArguments& arguments, const Sizes& sizes) {
+    Backend& device = gpu_for(warpgroups);
     // The backend reads the program's precision off the parameters.
     program::ChunkTemplate kind;
     kind.parameters.emplace_back().value = 0;
@@ -57,7 +64,7 @@ std::array<std::vector<double>, 3> EmulatedCall::on_emulation(DType type) const 
     std::vector<OnDevice> brought;
     for (std::size_t i = 0; i < sizes.in.size(); ++i) {
       if (arguments.in[i] == nullptr) continue;
-      brought.push_back(bring(arguments.in[i], sizes.in[i]));
+      brought.push_back(bring(device, arguments.in[i], sizes.in[i]));
       there.in[i] = brought.back().memory.get();
     }
     for (std::size_t i = 0; i < sizes.out.size(); ++i) {
@@ -66,11 +73,11 @@ std::array<std::vector<double>, 3> EmulatedCall::on_emulation(DType type) const 
         there.out[0] = there.in[0];
         continue;
       }
-      brought.push_back(bring(arguments.out[i], sizes.out[i]));
+      brought.push_back(bring(device, arguments.out[i], sizes.out[i]));
       there.out[i] = brought.back().memory.get();
     }
-    gpu().run(there, program::Lane::kCompute);
-    for (const OnDevice& each : brought) gpu().download(each.host, each.memory.get(), each.bytes);
+    device.run(there, program::Lane::kCompute);
+    for (const OnDevice& each : brought) device.download(each.host, each.memory.get(), each.bytes);
   });
 }
 

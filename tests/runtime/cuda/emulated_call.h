@@ -32,7 +32,7 @@ struct EmulatedCall {
   std::array<Operand, program::kMaxOperands> in;
   std::array<Operand, 3> out;  ///< before the call; of what only is written, anything
   bool in_place = false;       ///< out[0] is in[0]
-  bool warpgroups = false;     ///< the emulation on the host has their products; a device has them or not
+  bool warpgroups = false;     ///< with kernels that have their products, where the emulation has such
   bool packs_rows = false;     ///< out[0] holds gradients of logits: in 16 bits at the start of rows of fp32
 
   EmulatedCall(program::OpKind kind, std::int64_t m, std::int64_t n, std::int64_t k) {

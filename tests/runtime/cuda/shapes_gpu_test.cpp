@@ -22,15 +22,18 @@ EmulatedCall attention_call(OpKind kind, std::int64_t samples, int sequence, int
 }
 
 // Tolerances as in attention_emulation_test.cpp.
-void expect_attention(DType type, std::int64_t samples, int sequence, int heads, int kv_heads, int dim) {
+void expect_attention(DType type, std::int64_t samples, int sequence, int heads, int kv_heads, int dim,
+                      bool warpgroups) {
   const double tolerance = type == DType::kBf16 ? 0.02 : 0.02 / 8;
   const std::int64_t tokens = samples * sequence, width = static_cast<std::int64_t>(heads + 2 * kv_heads) * dim;
   const std::int64_t out = tokens * heads * dim;
   EmulatedCall forward = attention_call(OpKind::kAttention, samples, sequence, heads, kv_heads, dim);
+  forward.warpgroups = warpgroups;
   forward.with_in(0, Form::kTyped, uniform(tokens * width, 1)).with_out(0, Form::kTyped, uniform(out, 2));
   expect_equal_to_emulation(forward.with_out(1, Form::kWide, uniform(tokens * heads, 3)), type, tolerance);
   const auto results = forward.on_cpu(type);
   EmulatedCall backward = attention_call(OpKind::kAttentionBackward, samples, sequence, heads, kv_heads, dim);
+  backward.warpgroups = warpgroups;
   backward.with_in(0, Form::kTyped, uniform(tokens * width, 1)).with_in(1, Form::kTyped, results[0]);
   backward.with_in(2, Form::kWide, results[1]).with_in(3, Form::kTyped, uniform(out, 4));
   expect_equal_to_emulation(backward.with_out(0, Form::kTyped, uniform(tokens * width, 5)), type, tolerance);
@@ -43,9 +46,11 @@ TEST(GpuHostLink, IsTimedBothWays) {
 }
 
 TEST(GpuShapes, FusedAttention) {
-  for (const DType type : {DType::kBf16, DType::kFp16}) {
-    expect_attention(type, 2, 1000, 6, 2, 64);
-    expect_attention(type, 1, 520, 4, 4, 128);
+  for (const bool warpgroups : {false, true}) {
+    for (const DType type : {DType::kBf16, DType::kFp16}) {
+      expect_attention(type, 2, 1000, 6, 2, 64, warpgroups);
+      expect_attention(type, 1, 520, 4, 4, 128, warpgroups);
+    }
   }
 }
 

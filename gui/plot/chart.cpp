@@ -40,15 +40,18 @@ double Chart::left_edge() const {
   return metrics.horizontalAdvance("0000 GiB") + metrics.height() * 1.4 + 10;
 }
 
-QRectF Chart::area() const {
+const QRectF& Chart::area() const {
+  if (room_ && room_->size == size() && room_->font == font()) return room_->area;
   const QFontMetricsF metrics(font());
+  const double left = left_edge();
   const double top = metrics.height() * (0.7 + kLegendLine * (legend_.empty() ? 0 : legend_places().back().second));
-  return {left_edge(), top, std::max(10.0, width() - left_edge() - metrics.height()),
-          std::max(10.0, height() - top - metrics.height() * 2.9)};
+  const QRectF area(left, top, std::max(10.0, width() - left - metrics.height()),
+                    std::max(10.0, height() - top - metrics.height() * 2.9));
+  return room_.emplace(Room{size(), font(), area}).area;
 }
 
 QPointF Chart::place(const Axis& x, const Axis& y, double vx, double vy) const {
-  const QRectF inside = area();
+  const QRectF& inside = area();
   return {inside.left() + (vx - x.low) / (x.high - x.low) * inside.width(),
           inside.bottom() - (vy - y.low) / (y.high - y.low) * inside.height()};
 }
@@ -95,7 +98,10 @@ void Chart::draw_axes(QPainter& painter, const Axis& x, const Axis& y, bool x_ti
   painter.restore();
 }
 
-void Chart::set_legend(std::vector<LegendEntry> entries) { legend_ = std::move(entries); }
+void Chart::set_legend(std::vector<LegendEntry> entries) {
+  legend_ = std::move(entries);
+  room_.reset();
+}
 
 std::vector<std::pair<double, int>> Chart::legend_places() const {
   const QFontMetricsF metrics(font());

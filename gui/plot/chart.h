@@ -3,6 +3,7 @@
 
 #include <QWidget>
 #include <functional>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -43,8 +44,8 @@ class Chart : public QWidget {
   void set_legend(std::vector<LegendEntry> entries);
   void draw_legend(QPainter& painter) const;
   void draw_hint(QPainter& painter) const;
-  /// Where data is drawn.
-  QRectF area() const;
+  /// Where data is drawn. Kept until size, font or legend change: every point of a line asks for it.
+  const QRectF& area() const;
   QPointF place(const Axis& x, const Axis& y, double vx, double vy) const;
 
  private:
@@ -52,8 +53,16 @@ class Chart : public QWidget {
   /// Left end and line of every entry, and after the last how many lines there are.
   std::vector<std::pair<double, int>> legend_places() const;
 
+  /// The area for one size of the chart in one font.
+  struct Room {
+    QSize size;
+    QFont font;
+    QRectF area;
+  };
+
   QString hint_;
   std::vector<LegendEntry> legend_;
+  mutable std::optional<Room> room_;  // none: to be measured anew
 };
 
 }  // namespace trivium::gui

@@ -1,8 +1,12 @@
 #include "gui/plot/line_chart.h"
 
 #include <QPainter>
+#include <QPainterPath>
 #include <algorithm>
+#include <array>
+#include <cmath>
 #include <limits>
+#include <optional>
 
 #include "gui/look/theme.h"
 
@@ -34,25 +38,65 @@ void LineChart::set_lines(std::vector<Line> lines, Axis x, Axis y, double limit,
   update();
 }
 
-QPainterPath LineChart::path_of(const Line& line) const {
-  QPainterPath path(place(x_, y_, line.points[0].x(), line.points[0].y()));
-  for (const QPointF& point : line.points) {
-    const QPointF at = place(x_, y_, point.x(), point.y());
-    if (line.staircase) path.lineTo(QPointF(at.x(), path.currentPosition().y()));
-    path.lineTo(at);
+std::vector<QPointF> LineChart::seen(const Line& line) const {
+  struct Column {
+    std::size_t first = 0, low = 0, high = 0, last = 0;
+    double pixel = 0;
+  };
+  std::vector<QPointF> seen;
+  const auto add = [&](const Column& column) {
+    std::array<std::size_t, 4> order{column.first, column.low, column.high, column.last};
+    std::sort(order.begin(), order.end());
+    const auto end = std::unique(order.begin(), order.end());
+    for (auto at = order.begin(); at != end; ++at) {
+      seen.push_back(place(x_, y_, line.points[*at].x(), line.points[*at].y()));
+    }
+  };
+  std::optional<Column> open;
+  for (std::size_t i = 0; i < line.points.size(); ++i) {
+    const double pixel = std::floor(place(x_, y_, line.points[i].x(), 0).x());
+    if (open && open->pixel != pixel) {
+      add(*open);
+      open.reset();
+    }
+    if (!open) open = Column{i, i, i, i, pixel};
+    open->last = i;
+    if (line.points[i].y() < line.points[open->low].y()) open->low = i;
+    if (line.points[i].y() > line.points[open->high].y()) open->high = i;
   }
-  return path;
+  if (open) add(*open);
+  return seen;
+}
+
+QPolygonF LineChart::polygon_of(const Line& line) const {
+  QPolygonF polygon;
+  for (const QPointF& at : seen(line)) {
+    if (line.staircase && !polygon.isEmpty()) polygon << QPointF(at.x(), polygon.last().y());
+    polygon << at;
+  }
+  return polygon;
 }
 
 void LineChart::fill_below(QPainter& painter, const Line& line) const {
   if (!line.filled || line.points.empty()) return;
-  QPainterPath path = path_of(line);
-  path.lineTo(QPointF(path.currentPosition().x(), area().bottom()));
-  path.lineTo(QPointF(place(x_, y_, line.points[0].x(), 0).x(), area().bottom()));
+  QPolygonF polygon = polygon_of(line);
+  polygon << QPointF(polygon.last().x(), area().bottom()) << QPointF(polygon.first().x(), area().bottom());
+  QPainterPath path;
+  path.addPolygon(polygon);
   path.closeSubpath();
   painter.setRenderHint(QPainter::Antialiasing, !line.staircase);  // edges on pixels leave no seams
   painter.fillPath(path, line.colour);
   painter.setRenderHint(QPainter::Antialiasing);
+}
+
+// Piece by piece: the time that Qt takes to smooth a line grows with the square of how often it crosses a row of
+// pixels.
+void LineChart::draw_line(QPainter& painter, const Line& line) const {
+  constexpr qsizetype kPiece = 24;
+  const QPolygonF polygon = polygon_of(line);
+  painter.setPen(QPen(line.colour, 2));
+  for (qsizetype i = 0; i + 1 < polygon.size(); i += kPiece) painter.drawPolyline(polygon.mid(i, kPiece + 1));
+  if (line.points.size() == 1) painter.drawEllipse(polygon.last(), 3, 3);
 }
 
 void LineChart::paintEvent(QPaintEvent* /*event*/) {
@@ -65,11 +109,7 @@ void LineChart::paintEvent(QPaintEvent* /*event*/) {
   painter.setClipRect(area().adjusted(-2, -2, 2, 2));
   for (auto line = lines_.rbegin(); line != lines_.rend(); ++line) fill_below(painter, *line);  // the highest first
   for (const Line& line : lines_) {
-    if (line.points.empty() || line.filled) continue;
-    const QPainterPath path = path_of(line);
-    painter.setPen(QPen(line.colour, 2));
-    painter.drawPath(path);
-    if (line.points.size() == 1) painter.drawEllipse(path.currentPosition(), 3, 3);
+    if (!line.points.empty() && !line.filled) draw_line(painter, line);
   }
   painter.restore();
   if (limit_ > 0) {

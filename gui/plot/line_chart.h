@@ -1,7 +1,7 @@
 // Lines over a common axis; staircases too.
 #pragma once
 
-#include <QPainterPath>
+#include <QPolygonF>
 
 #include "gui/plot/chart.h"
 
@@ -27,8 +27,11 @@ class LineChart : public Chart {
   void paintEvent(QPaintEvent* event) override;
 
  private:
-  QPainterPath path_of(const Line& line) const;
+  /// Where a line's points are drawn: of those in one column of pixels the first, lowest, highest and last.
+  std::vector<QPointF> seen(const Line& line) const;
+  QPolygonF polygon_of(const Line& line) const;
   void fill_below(QPainter& painter, const Line& line) const;
+  void draw_line(QPainter& painter, const Line& line) const;
   std::vector<Line> lines_;
   Axis x_, y_;
   double limit_ = 0;

@@ -12,6 +12,7 @@ namespace {
 
 constexpr std::size_t kMostKinds = 32;
 constexpr int kAbreast = 16;      // columns that are painted together: a cache line of pixels
+constexpr int kMostEnds = 64;     // pixels of a band's height for which is known where something ends
 constexpr float kFull = 0.9995F;  // of a column: what lacks is rounding
 
 /// The colours of a store's categories.
@@ -49,25 +50,30 @@ struct Stacks {
   std::array<std::array<std::int32_t, kAbreast>, kMostKinds> reach;
   std::array<bool, kAbreast> idles_unseen;  // full by its pixels, though not by its shares
   std::array<bool, kAbreast> busy_unseen;   // the other way round
-  std::array<std::size_t, kAbreast> most;   // the kind with the largest share
+  std::uint64_t ends;                       // bit r: something reaches just pixel r, so that the one above differs
 
   /// Returns how many kinds there are to paint, listed in `seen`.
   std::size_t measure(const float* shares, int columns, std::size_t kinds, int height,
                       std::array<std::size_t, kMostKinds>& seen) {
-    std::array<float, kAbreast> filled{}, largest{};  // pixels, share
+    std::array<float, kAbreast> filled{}, share{};  // pixels, of a column
     std::size_t count = 0;
-    most.fill(0);
     for (std::size_t c = 0; c < kinds; ++c) {
       float any = 0;
-      for (int i = 0; i < columns; ++i) {
-        const auto at = static_cast<std::size_t>(i);
-        const float share = std::max(0.F, shares[at * kinds + c]);
-        any += share;
-        if (share > largest[at]) largest[at] = share, most[at] = c;
-        filled[at] += share * static_cast<float>(height);
-        reach[count][at] = std::min(height, static_cast<std::int32_t>(filled[at] + 0.5F));
+      for (std::size_t i = 0; i < static_cast<std::size_t>(columns); ++i) {
+        const float one = shares[i * kinds + c];
+        share[i] = one > 0 ? one : 0;
+        any = one > any ? one : any;
       }
-      if (any > 0) seen[count++] = c;
+      if (any == 0) continue;
+      for (std::size_t i = 0; i < kAbreast; ++i) {
+        filled[i] += share[i] * static_cast<float>(height);
+        reach[count][i] = std::min(height, static_cast<std::int32_t>(filled[i] + 0.5F));
+      }
+      seen[count++] = c;
+    }
+    ends = height < kMostEnds ? 0 : ~std::uint64_t{0};
+    for (std::size_t k = 0; k < count && height < kMostEnds; ++k) {
+      for (const std::int32_t pixel : reach[k]) ends |= std::uint64_t{1} << pixel;
     }
     for (std::size_t i = 0; i < kAbreast; ++i) {
       const bool whole = count > 0 && reach[count - 1][i] == height;
@@ -76,7 +82,15 @@ struct Stacks {
     }
     return count;
   }
+
+  /// Whether a line's pixels are those of the line above it.
+  bool is_as_above(std::int32_t pixel) const { return (ends >> (pixel % kMostEnds) & 1) == 0; }
 };
+
+/// Of a column, the kind with the largest share.
+std::size_t largest(const float* shares, std::size_t kinds) {
+  return static_cast<std::size_t>(std::max_element(shares, shares + kinds) - shares);
+}
 
 void paint_band(const float* shares, int width, const Hues& hues, QRgb lane, Lines lines, const Canvas& canvas) {
   const int height = lines.bottom - lines.top;
@@ -85,26 +99,30 @@ void paint_band(const float* shares, int width, const Hues& hues, QRgb lane, Lin
   Stacks stacks{};
   std::array<std::size_t, kMostKinds> seen{};
   std::array<QRgb, kAbreast> pixels{};
-  for (int left = 0; left < width; left += kAbreast) {
+  for (int left = 0; left < width; left += kAbreast, shares += kAbreast * hues.kinds) {
     const int columns = std::min(kAbreast, width - left);
-    const std::size_t count =
-        stacks.measure(shares + static_cast<std::size_t>(left) * hues.kinds, columns, hues.kinds, height, seen);
+    const std::size_t count = stacks.measure(shares, columns, hues.kinds, height, seen);
     for (int y = first; y < last; ++y) {
       const std::int32_t above = lines.bottom - y;  // 1: the lowest pixel
-      pixels.fill(lane);
-      for (std::size_t k = count; k > 0; --k) {  // the lower categories over the higher ones, which reach further
-        const auto& reach = stacks.reach[k - 1];
-        const QRgb hue = hues.rgb[seen[k - 1]];
-        for (std::size_t i = 0; i < kAbreast; ++i) {  // by masks: compilers then take several columns at once
-          const QRgb shown = 0U - static_cast<QRgb>(above <= reach[i]);
-          pixels[i] = (hue & shown) | (pixels[i] & ~shown);
+      if (y == first || !stacks.is_as_above(above)) {
+        pixels.fill(lane);
+        for (std::size_t k = count; k > 0; --k) {  // the lower categories over the higher ones, which reach further
+          const auto& reach = stacks.reach[k - 1];
+          const QRgb hue = hues.rgb[seen[k - 1]];
+          for (std::size_t i = 0; i < kAbreast; ++i) {  // by masks: compilers then take several columns at once
+            const QRgb shown = 0U - static_cast<QRgb>(above <= reach[i]);
+            pixels[i] = (hue & shown) | (pixels[i] & ~shown);
+          }
         }
       }
-      std::copy_n(pixels.begin(), columns, canvas.line(y) + left);
+      QRgb* const out = canvas.line(y) + left;
+      columns == kAbreast ? std::copy_n(pixels.begin(), kAbreast, out)  // as a few stores: the length is known
+                          : std::copy_n(pixels.begin(), columns, out);
     }
     for (int i = 0; i < columns && lines.bottom <= last; ++i) {
       if (!stacks.busy_unseen[static_cast<std::size_t>(i)]) continue;
-      canvas.line(lines.bottom - 1)[left + i] = mix(hues.rgb[stacks.most[static_cast<std::size_t>(i)]], lane, 128);
+      const std::size_t most = largest(shares + static_cast<std::size_t>(i) * hues.kinds, hues.kinds);
+      canvas.line(lines.bottom - 1)[left + i] = mix(hues.rgb[most], lane, 128);
     }
     if (lines.top < 0) continue;
     for (int i = 0; i < columns; ++i) {

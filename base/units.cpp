@@ -82,7 +82,8 @@ Result<double> parse(std::string_view original, const Dimension& dimension) {
   double number = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
   if (error == std::errc::invalid_argument) return cannot_read(original, dimension);
-  const std::string_view unit_name = trimmed(text.substr(static_cast<std::size_t>(end - text.data())));
+  std::string_view unit_name = trimmed(text.substr(static_cast<std::size_t>(end - text.data())));
+  if (unit_name == "µs" || unit_name == "μs") unit_name = "us";  // the sign of micro, and the Greek letter
   for (const Unit& unit : dimension.units) {
     if (unit.name != unit_name) continue;
     const double value = number * unit.factor;
@@ -133,6 +134,14 @@ std::string show_in(const Unit& unit, double value) {
   return fmt::format("{} {}", measurable ? three_digits(value / unit.factor) : fmt::format("{}", value), unit.name);
 }
 
+// Iterations stand beside each other, so those of a minute or two are in seconds as shorter ones are.
+const Unit& unit_of_time(double seconds) {
+  constexpr double kLeastInMinutes = 10 * kMinute;
+  constexpr std::size_t kUpToSeconds = 5;
+  const std::span<const Unit> units(kTimeUnits);
+  return unit_of(seconds, std::abs(seconds) < kLeastInMinutes ? units.first(kUpToSeconds) : units);
+}
+
 std::string show(double value, std::span<const Unit> units) { return show_in(unit_of(value, units), value); }
 
 }  // namespace
@@ -159,8 +168,8 @@ Result<DollarsPerHour> parse_price(std::string_view text) {
   return parse_as<DollarsPerHour>(text, {"a price", kPriceUnits, kMostPrice, "2.48 $/h"});
 }
 
-std::string to_text(Seconds time) { return show(time.value(), kTimeUnits); }
-std::string to_text(Seconds time, Seconds beside) { return show_in(unit_of(beside.value(), kTimeUnits), time.value()); }
+std::string to_text(Seconds time) { return to_text(time, time); }
+std::string to_text(Seconds time, Seconds beside) { return show_in(unit_of_time(beside.value()), time.value()); }
 std::string to_text(Bytes size) { return show(size.value(), kReadableBytes); }
 std::string to_text(Flops work) { return show(work.value(), kWorkUnits); }
 std::string to_text(BytesPerSecond rate) { return show(rate.value(), kReadableBandwidths); }

@@ -1,8 +1,10 @@
 #include "gui/look/theme.h"
 
 #include <QApplication>
+#include <QPainter>
 #include <QPixmapCache>
-#include <QStyle>
+#include <QProxyStyle>
+#include <QStyleOption>
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -32,7 +34,7 @@ QPalette light_palette() {
   palette.setColor(QPalette::HighlightedText, Qt::white);
   palette.setColor(QPalette::Link, QColor(0x00, 0x5a, 0x8e));
   for (const auto role : {QPalette::WindowText, QPalette::Text, QPalette::ButtonText}) {
-    palette.setColor(QPalette::Disabled, role, QColor(0x9a, 0x9f, 0xa6));
+    palette.setColor(QPalette::Disabled, role, QColor(0x7c, 0x82, 0x8a));
   }
   return palette;
 }
@@ -54,12 +56,29 @@ QPalette dark_palette() {
   palette.setColor(QPalette::HighlightedText, Qt::white);
   palette.setColor(QPalette::Link, QColor(0x6c, 0xb8, 0xf0));
   for (const auto role : {QPalette::WindowText, QPalette::Text, QPalette::ButtonText}) {
-    palette.setColor(QPalette::Disabled, role, QColor(0x70, 0x75, 0x7d));
+    palette.setColor(QPalette::Disabled, role, QColor(0x8b, 0x91, 0x99));
   }
   return palette;
 }
 
 bool keeps_style = false;
+
+/// Fusion, with boxes that are seen on dark ground where they are not ticked: its own edge is darker than the ground.
+class Style : public QProxyStyle {
+ public:
+  Style() : QProxyStyle("Fusion") {}
+
+  void drawPrimitive(PrimitiveElement element, const QStyleOption* option, QPainter* painter,
+                     const QWidget* widget) const override {
+    QProxyStyle::drawPrimitive(element, option, painter, widget);
+    if (element != PE_IndicatorCheckBox || !is_dark(option->palette)) return;
+    painter->save();
+    painter->setBrush(Qt::NoBrush);
+    painter->setPen(link_colour(option->palette));
+    painter->drawRect(option->rect.adjusted(0, 0, -1, -1));
+    painter->restore();
+  }
+};
 
 }  // namespace
 
@@ -69,11 +88,14 @@ void apply_theme(Theme theme) {
   static const QPalette desktop = QApplication::palette();  // before this program changed it
   // One of each for good: what a style draws is kept by the palette it was drawn with.
   static const QPalette light = light_palette(), dark = dark_palette();
-  static QStyle* const style = [] {
+  static QStyle* const style = []() -> QStyle* {
     // Qt 6.4 keeps the name of every picture that its cache ever held, and a name holds the control's size and palette:
     // every change of either would stay for good. What is drawn anew instead is quickly drawn.
     QPixmapCache::setCacheLimit(0);
-    return keeps_style ? QApplication::style() : QApplication::setStyle("Fusion");
+    if (keeps_style) return QApplication::style();
+    auto* own = new Style;
+    QApplication::setStyle(own);
+    return own;
   }();
   Q_UNUSED(style);
   if (theme == Theme::kLight) QApplication::setPalette(light);

@@ -3,7 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
 #include <cmath>
+#include <string_view>
+
+#include "base/readable.h"
 
 namespace trivium::gui {
 
@@ -34,5 +38,18 @@ std::string seconds_tick(double value, double most, double step) {
   const int decimals = std::clamp(static_cast<int>(std::ceil(-std::log10(step / unit) - 1e-9)), 0, 6);
   return fmt::format("{:.{}f} {}", value / unit, decimals, name);
 }
+
+std::string with_micro_sign(std::string words) {
+  constexpr std::string_view kMicro = " us";
+  for (std::size_t at = words.find(kMicro); at != std::string::npos; at = words.find(kMicro, at + 1)) {
+    const std::size_t end = at + kMicro.size();
+    const bool is_figure = at > 0 && std::isdigit(static_cast<unsigned char>(words[at - 1])) != 0;
+    const bool goes_on = end < words.size() && std::isalnum(static_cast<unsigned char>(words[end])) != 0;
+    if (is_figure && !goes_on) words.replace(at, kMicro.size(), " µs");
+  }
+  return words;
+}
+
+std::string seconds_words(double seconds) { return with_micro_sign(base::seconds(seconds)); }
 
 }  // namespace trivium::gui

@@ -13,4 +13,10 @@ std::vector<double> ticks(double low, double high, int wanted);
 /// A time on an axis that reaches to `most` and has ticks `step` apart (s): all ticks in one unit, never in minutes.
 std::string seconds_tick(double value, double most, double step);
 
+/// "12.3 us" in a text of the library as axes have it: "12.3 µs".
+std::string with_micro_sign(std::string words);
+
+/// base::seconds with the sign of micro.
+std::string seconds_words(double seconds);
+
 }  // namespace trivium::gui

@@ -8,6 +8,7 @@
 #include <set>
 
 #include "gui/model/alteration.h"
+#include "gui/model/axis.h"
 #include "hardware_profiles/cluster_text.h"
 #include "hardware_profiles/load.h"
 #include "hardware_profiles/quantity_text.h"
@@ -93,20 +94,38 @@ const char* words_of(NodeConstant constant) {
   return "";
 }
 
-std::string text_of(const hardware::Node& node, NodeConstant constant) {
+namespace {
+
+/// Calls `text` with the constant, in its own unit.
+template <class Text>
+std::string with_constant(const hardware::Node& node, NodeConstant constant, Text text) {
   switch (constant) {
     case NodeConstant::kDeviceMemory:
-      return hardware::exact_text(node.device.memory);
+      return text(node.device.memory);
     case NodeConstant::kIntraBandwidth:
-      return hardware::exact_text(node.intra.bandwidth);
+      return text(node.intra.bandwidth);
     case NodeConstant::kIntraLatency:
-      return hardware::exact_text(node.intra.latency);
+      return text(node.intra.latency);
     case NodeConstant::kNetworkBandwidth:
-      return hardware::exact_text(node.network.bandwidth);
+      return text(node.network.bandwidth);
     case NodeConstant::kNetworkLatency:
-      return hardware::exact_text(node.network.latency);
+      return text(node.network.latency);
   }
   return "";
+}
+
+}  // namespace
+
+std::string text_of(const hardware::Node& node, NodeConstant constant) {
+  return with_constant(node, constant, [](auto value) { return hardware::exact_text(value); });
+}
+
+std::string shown_text(const hardware::Node& node, NodeConstant constant) {
+  constexpr std::size_t kMost = 11;  // characters: "1234.5 Gb/s"
+  return with_micro_sign(with_constant(node, constant, [](auto value) {
+    std::string exact = hardware::exact_text(value);
+    return exact.size() > kMost ? base::to_text(value) : exact;
+  }));
 }
 
 Scenario set_constant(Scenario scenario, int group, NodeConstant constant, const std::string& text) {

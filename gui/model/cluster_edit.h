@@ -23,6 +23,8 @@ enum class NodeConstant { kDeviceMemory, kIntraBandwidth, kIntraLatency, kNetwor
 constexpr int kNodeConstants = 5;
 const char* words_of(NodeConstant constant);  ///< "memory of a device"
 std::string text_of(const hardware::Node& node, NodeConstant constant);
+/// As a field shows it: exact, or where that takes many digits (measured constants) rounded, with the sign of micro.
+std::string shown_text(const hardware::Node& node, NodeConstant constant);
 /// Errors: Failure(kInput) with the units that are accepted.
 Scenario set_constant(Scenario scenario, int group, NodeConstant constant, const std::string& text);
 

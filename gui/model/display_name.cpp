@@ -6,6 +6,7 @@
 #include <regex>
 #include <string_view>
 
+#include "gui/model/axis.h"
 #include "program/plan/fields.h"
 
 namespace trivium::gui {
@@ -69,7 +70,7 @@ std::string display_name(const std::string& text) {
     said += text.substr(done, at - done) + known->second;
     done = end;
   }
-  return said + text.substr(done);
+  return with_micro_sign(said + text.substr(done));
 }
 
 }  // namespace trivium::gui

@@ -8,6 +8,7 @@
 #include <numeric>
 
 #include "base/readable.h"
+#include "gui/model/axis.h"
 #include "gui/model/display_name.h"
 #include "gui/model/plan_controls.h"
 #include "gui/model/stage_lists.h"
@@ -91,9 +92,10 @@ std::vector<DifferenceRow> differences(const std::vector<PlanRow>& plans) {
     judge(row);
     rows.push_back(std::move(row));
   };
-  figure("iteration", [](const PlanRow& p) { return base::seconds(p.iteration_s); });
-  figure("90 % of measurements",
-         [](const PlanRow& p) { return simulator::interval_text(p.certainty.iteration_s, p.iteration_s); });
+  figure("iteration", [](const PlanRow& p) { return seconds_words(p.iteration_s); });
+  figure("90 % of measurements", [](const PlanRow& p) {
+    return with_micro_sign(simulator::interval_text(p.certainty.iteration_s, p.iteration_s));
+  });
   figure("tokens/s", [](const PlanRow& p) { return base::integer(p.tokens_per_s); });
   figure("MFU", [](const PlanRow& p) { return base::percent(p.mfu); });
   figure("HFU", [](const PlanRow& p) { return base::percent(p.hfu); });
@@ -124,11 +126,11 @@ std::vector<std::string> why_not(const PlanRow& slower, const PlanRow& faster) {
   const double lost = slower.iteration_s - faster.iteration_s;
   std::vector<std::string> lines;
   if (lost <= 0) {
-    lines.push_back(fmt::format("It is not slower: {} against {}.", base::seconds(slower.iteration_s),
-                                base::seconds(faster.iteration_s)));
+    lines.push_back(fmt::format("It is not slower: {} against {}.", seconds_words(slower.iteration_s),
+                                seconds_words(faster.iteration_s)));
     return lines;
   }
-  lines.push_back(fmt::format("{} is {} ({:+.1f} %) slower than {}.", slower.summary, base::seconds(lost),
+  lines.push_back(fmt::format("{} is {} ({:+.1f} %) slower than {}.", slower.summary, seconds_words(lost),
                               100 * lost / faster.iteration_s, faster.summary));
   std::vector<std::size_t> parts(simulator::kParts);
   std::iota(parts.begin(), parts.end(), std::size_t{0});
@@ -139,7 +141,7 @@ std::vector<std::string> why_not(const PlanRow& slower, const PlanRow& faster) {
     std::string name(name_of(static_cast<simulator::Part>(p)));
     std::replace(name.begin(), name.end(), '_', ' ');
     lines.push_back(fmt::format("{} {}: {} against {}.", change(p) > 0 ? "Loses with" : "Gains with", name,
-                                base::seconds(slower.breakdown_s[p]), base::seconds(faster.breakdown_s[p])));
+                                seconds_words(slower.breakdown_s[p]), seconds_words(faster.breakdown_s[p])));
   }
   return lines;
 }

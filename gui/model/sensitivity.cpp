@@ -105,6 +105,7 @@ Insight insight(const Evaluation& evaluation, const std::stop_token& stop) {
   std::vector<planner::Tried> neighbours = planner::try_neighbours(job, cluster, stop);
   for (const planner::Tried& tried : neighbours) {
     result.plans.push_back(outcome(tried.neighbour.change, tried.outcome, here));
+    result.plans.back().narrow = tried.narrow;
   }
   if (stop.stop_requested()) return result;
   result.sentences = planner::explain(*evaluation.program, evaluation.figures, cluster, std::move(neighbours));

@@ -13,6 +13,7 @@ struct Sensitivity {
   std::string change;   ///< "network bandwidth +10 %", "tensor 8 to 4, data 8 to 16"
   double gain = 0;      ///< change of the iteration as a share: negative is faster
   std::string refusal;  ///< why there is none
+  bool narrow = false;  ///< the plan fits, but not surely enough for searches
 };
 
 /// Everything that is said of a plan in addition to its figures.

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "base/readable.h"
+#include "gui/model/axis.h"
 #include "gui/model/plan_controls.h"
 #include "planner/space/held.h"
 
@@ -21,7 +22,8 @@ std::string space_words(const Scenario& scenario) {
         fmt::format("{}{} {}", words.empty() ? " with " : ", ", words_of(held.field), shown(held.field, held.value));
   }
   if (!words.empty()) words += " held";
-  if (scenario.ranks > 0) words += fmt::format(", on {} devices", base::integer(scenario.ranks));
+  if (scenario.ranks > 0)
+    words += fmt::format(", on {} device{}", base::integer(scenario.ranks), scenario.ranks == 1 ? "" : "s");
   if (scenario.ignore_memory) words += ", also those that do not fit";
   return words;
 }
@@ -29,12 +31,12 @@ std::string space_words(const Scenario& scenario) {
 std::string progress_words(const SearchProgress& progress) {
   std::string words = fmt::format("{} of {} plans", base::integer(static_cast<double>(progress.done)),
                                   base::integer(static_cast<double>(progress.all)));
-  if (progress.best_s > 0) words += fmt::format(", best so far {}", base::seconds(progress.best_s));
+  if (progress.best_s > 0) words += fmt::format(", best so far {}", seconds_words(progress.best_s));
   if (progress.bound_s > 0 && (progress.best_s <= 0 || progress.bound_s <= progress.best_s)) {
-    words += fmt::format(", none can be faster than {}", base::seconds(progress.bound_s));
+    words += fmt::format(", none can be faster than {}", seconds_words(progress.bound_s));
     if (progress.best_s > 0) words += fmt::format(" ({} below)", base::percent(1 - progress.bound_s / progress.best_s));
   }
-  return words + fmt::format(", {}", base::seconds(progress.seconds));
+  return words + fmt::format(", {}", seconds_words(progress.seconds));
 }
 
 }  // namespace trivium::gui

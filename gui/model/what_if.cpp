@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/readable.h"
+#include "gui/model/axis.h"
 #include "gui/model/command_line.h"
 #include "gui/model/display_name.h"
 #include "planner/advice/studies.h"
@@ -160,15 +161,16 @@ class Study {
     for (planner::ScalePoint& point : planner::scaling(search, counts, weak, effort_)) {
       Scenario scenario = on_nodes(request_.scenario, point.nodes);
       scenario.file.job.training.global_batch = point.global_batch;
-      WhatIfRow& row = add(count(point.ranks) + " devices", point.ranks, std::move(scenario), std::move(point.best));
+      WhatIfRow& row = add(count(point.ranks) + (point.ranks == 1 ? " device" : " devices"), point.ranks,
+                           std::move(scenario), std::move(point.best));
       row.efficiency = point.efficiency;
       if (!row.best) row.refused = display_name(point.refused);
     }
     const WhatIfRow *first = nullptr, *last = nullptr;
     if (!ends(first, last)) return;
     sentence_ = fmt::format("From {} to {} an iteration goes from {} to {}: each device does {} of what it did.",
-                            first->change, last->change, base::seconds(first->best->simulation.iteration_s),
-                            base::seconds(last->best->simulation.iteration_s), base::percent(last->efficiency));
+                            first->change, last->change, seconds_words(first->best->simulation.iteration_s),
+                            seconds_words(last->best->simulation.iteration_s), base::percent(last->efficiency));
   }
 
   void batches() {
@@ -214,8 +216,8 @@ class Study {
     }
     Scenario scenario = on_nodes(request_.scenario, found.nodes);
     const int devices = scenario.cluster.devices();
-    const WhatIfRow& row =
-        add(fmt::format("{} nodes", count(found.nodes)), devices, std::move(scenario), std::move(found.best));
+    const WhatIfRow& row = add(fmt::format("{} node{}", count(found.nodes), found.nodes == 1 ? "" : "s"), devices,
+                               std::move(scenario), std::move(found.best));
     sentence_ =
         fmt::format("{} train within {}: in {}.", row.change, base::duration(limit_s), base::duration(found.seconds));
   }
@@ -285,11 +287,14 @@ std::string usual_value(Question question, const Scenario& scenario) {
   return question == Question::kDeadline ? "30 d" : "";
 }
 
+bool needs_like_nodes(Question question) {
+  return counts_devices(question) || question == Question::kDeadline || question == Question::kPrice;
+}
+
 std::string why_not_asked(const WhatIfRequest& request) {
   const Scenario& scenario = request.scenario;
-  const bool other_counts = counts_devices(request.question) || request.question == Question::kDeadline ||
-                            request.question == Question::kPrice;
-  if (other_counts && !scenario.cluster.homogeneous()) return "This needs a cluster of one kind of node.";
+  if (needs_like_nodes(request.question) && !scenario.cluster.homogeneous())
+    return "This needs a cluster of one kind of node.";
   const bool whole = request.question == Question::kDeadline || request.question == Question::kPrice;
   if (whole && scenario.file.job.training.total_tokens == 0) {
     return "Say in the job how many tokens the training has.";

@@ -36,6 +36,9 @@ struct WhatIfRequest {
 /// What a question takes where nothing else is said: "128,256,512,1024,2048", "384:6144", "30 days".
 std::string usual_value(Question question, const Scenario& scenario);
 
+/// Whether it varies how many nodes there are: those of a mixed cluster are as they are.
+bool needs_like_nodes(Question question);
+
 /// Why it cannot be asked: a value that cannot be read, tokens or a price that are not known, a cluster of different
 /// nodes; empty: it can.
 std::string why_not_asked(const WhatIfRequest& request);

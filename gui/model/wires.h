@@ -16,8 +16,8 @@ std::vector<simulator::WireUse> wires_of(const Evaluation& evaluation);
 /// Whose colour a group's traffic has; kNone: copies to and from the host.
 report::Kind kind_of(program::Group group);
 
-/// "The network carries 505 GiB a device and iteration, is busy 87.6 % of it and exposed 16.3 %; most of it parameters
-/// of data." One sentence for each kind of wire, the most exposed first.
+/// "Network: 505 GiB a device and iteration, busy 87.6 % of it, 16.3 % with nothing computed meanwhile; …" One sentence
+/// for each kind of wire, the longest with nothing computed first.
 std::vector<std::string> wire_sentences(const std::vector<simulator::WireUse>& wires, double iteration_s);
 
 /// With a header.

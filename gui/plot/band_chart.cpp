@@ -52,8 +52,14 @@ void BandChart::paintEvent(QPaintEvent* /*event*/) {
   const double top = line * (middle_colour_ ? 1.25 : 0.25), tall = line * 0.9;
   painter.fillRect(QRectF(x(band_->low), top, std::max(1.0, x(band_->high) - x(band_->low)), tall), colour_);
   if (middle_colour_) painter.fillRect(QRectF(x(band_->middle) - 1.5, top - 4, 3, tall + 8), *middle_colour_);
-  painter.setPen(QPen(palette().color(QPalette::WindowText), 1.6, Qt::DashLine));
-  painter.drawLine(QPointF(x(band_->marked), top - 5), QPointF(x(band_->marked), top + tall + 5));
+  const auto mark = [&](const QColor& colour, double from, double to) {
+    painter.setPen(QPen(colour, 1.6, Qt::DashLine));
+    painter.drawLine(QPointF(x(band_->marked), from), QPointF(x(band_->marked), to));
+  };
+  const bool inside = band_->low <= band_->marked && band_->marked <= band_->high;
+  mark(palette().color(QPalette::WindowText), top - 5, top);
+  mark(inside ? ink_on(colour_) : palette().color(QPalette::WindowText), top, top + tall);
+  mark(palette().color(QPalette::WindowText), top + tall, top + tall + 5);
   painter.setPen(palette().color(QPalette::WindowText));
   painter.drawText(QRectF(0, top, x(band_->low) - 5, tall), Qt::AlignRight | Qt::AlignVCenter, left);
   painter.drawText(QRectF(x(band_->high) + 5, top, width(), tall), Qt::AlignLeft | Qt::AlignVCenter, right);

@@ -61,11 +61,14 @@ void BarChart::set_bars(std::vector<BarPart> parts, std::vector<Bar> bars, QStri
   if (selected_ >= static_cast<int>(bars_.size())) selected_ = bars_.empty() ? -1 : 0;
   const double most = most_shown(bars_);
   highest_ = most > 0 ? most * kRoom : 1;
-  const auto above =
-      std::max_element(bars_.begin(), bars_.end(), [](const Bar& a, const Bar& b) { return a.limit < b.limit; });
-  if (above != bars_.end() && above->limit > highest_)
-    y_title_ += QString(" (its limit of %1 is above)").arg(text_(above->limit));
   update();
+}
+
+std::optional<double> BarChart::limit_above() const {
+  const auto most =
+      std::max_element(bars_.begin(), bars_.end(), [](const Bar& a, const Bar& b) { return a.limit < b.limit; });
+  if (most == bars_.end() || most->limit <= highest_) return std::nullopt;
+  return most->limit;
 }
 
 void BarChart::set_selected(int bar) {

@@ -43,6 +43,8 @@ class BarChart : public Chart {
   std::optional<int> bar_at(QPointF at) const;
   const std::vector<Bar>& bars() const { return bars_; }
   const std::vector<BarPart>& parts() const { return parts_; }
+  /// The highest limit, where bars are so far below it that it is not drawn.
+  std::optional<double> limit_above() const;
 
  protected:
   void paintEvent(QPaintEvent* event) override;

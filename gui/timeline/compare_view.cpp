@@ -10,7 +10,7 @@
 #include <cmath>
 
 #include "base/error.h"
-#include "base/readable.h"
+#include "gui/model/axis.h"
 #include "gui/model/display_name.h"
 #include "gui/timeline/spans/time_text.h"
 
@@ -184,7 +184,7 @@ void CompareView::update_summary() {
     return;
   }
   const double predicted = static_cast<double>(shown_->predicted_ps) / kPsPerSecond, measured = shown_->step_s;
-  const auto iteration = [](double s) { return QString::fromStdString(base::seconds(s)); };  // as everywhere else
+  const auto iteration = [](double s) { return QString::fromStdString(seconds_words(s)); };  // as everywhere else
   const auto error = [&](double taken) { return taken > 0 ? signed_percent(predicted / taken - 1) : QString("–"); };
   QString text = tr("<b>Predicted %1; step %2 took %3: %4</b>")
                      .arg(iteration(predicted))

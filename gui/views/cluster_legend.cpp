@@ -48,7 +48,9 @@ double round_below(double value) {
 
 ClusterLegend::ClusterLegend(QWidget* parent) : QWidget(parent) {
   setAccessibleName("Legend of colours");
-  setSizePolicy(QSizePolicy::Ignored, QSizePolicy::Fixed);
+  QSizePolicy policy(QSizePolicy::Ignored, QSizePolicy::Preferred);  // fixed, it would get the height of one line
+  policy.setHeightForWidth(true);
+  setSizePolicy(policy);
 }
 
 void ClusterLegend::show_canvas(const ClusterCanvas& canvas, DeviceColour colour) {
@@ -97,32 +99,51 @@ QString ClusterLegend::words() const {
   return all.join(", ");
 }
 
-QSize ClusterLegend::sizeHint() const { return {200, std::max(kChip, fontMetrics().height()) + 4}; }
-QSize ClusterLegend::minimumSizeHint() const { return {60, sizeHint().height()}; }
+int ClusterLegend::line_height() const { return std::max(kChip, fontMetrics().height()) + 4; }
+QSize ClusterLegend::sizeHint() const { return {200, line_height()}; }
+QSize ClusterLegend::minimumSizeHint() const { return {60, line_height()}; }
+
+int ClusterLegend::heightForWidth(int width) const {
+  const std::vector<QPoint> places = places_for(width);
+  return places.empty() ? line_height() : places.back().y() + line_height();
+}
+
+// A scale has the first line to itself up to its end.
+std::vector<QPoint> ClusterLegend::places_for(int width) const {
+  std::vector<QPoint> places;
+  QPoint at(0, 0);
+  if (!most_.isEmpty()) {
+    at.rx() += fontMetrics().horizontalAdvance(least_) + fontMetrics().horizontalAdvance(most_) + kScaleWidth +
+               3 * kGap + kBetween;
+  }
+  for (const Chip& chip : chips_) {
+    const int wide = kChip + kGap + fontMetrics().horizontalAdvance(chip.words);
+    if (at.x() > 0 && at.x() + wide > width) at = {0, at.y() + line_height()};
+    places.push_back(at);
+    at.rx() += wide + kBetween;
+  }
+  return places;
+}
 
 void ClusterLegend::paintEvent(QPaintEvent*) {
   QPainter painter(this);
-  int x = 0;
-  const int top = (height() - kChip) / 2;
-  const auto write = [&](const QString& words) {
+  const int top = (line_height() - kChip) / 2;
+  const auto write = [&](int x, int y, const QString& words) {
     painter.setPen(palette().color(QPalette::WindowText));
-    painter.drawText(QRect(x, 0, width() - x, height()), Qt::AlignVCenter | Qt::AlignLeft, words);
-    x += fontMetrics().horizontalAdvance(words) + kGap;
+    painter.drawText(QRect(x, y, width() - x, line_height()), Qt::AlignVCenter | Qt::AlignLeft, words);
+    return x + fontMetrics().horizontalAdvance(words) + kGap;
   };
   if (!most_.isEmpty()) {
-    write(least_);
+    const int x = write(0, 0, least_);
     for (int i = 0; i < kScaleWidth; ++i) {
       painter.fillRect(x + i, top, 1, kChip, scale_colour(static_cast<double>(i) / (kScaleWidth - 1)));
     }
-    x += kScaleWidth + kGap;
-    write(most_);
-    x += kBetween;
+    write(x + kScaleWidth + kGap, 0, most_);
   }
-  for (const Chip& chip : chips_) {
-    painter.fillRect(x, top, kChip, kChip, chip.colour);
-    x += kChip + kGap;
-    write(chip.words);
-    x += kBetween - kGap;
+  const std::vector<QPoint> places = places_for(width());
+  for (std::size_t i = 0; i < chips_.size(); ++i) {
+    painter.fillRect(places[i].x(), places[i].y() + top, kChip, kChip, chips_[i].colour);
+    write(places[i].x() + kChip + kGap, places[i].y(), chips_[i].words);
   }
 }
 

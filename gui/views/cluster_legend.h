@@ -25,12 +25,18 @@ class ClusterLegend : public QWidget {
 
   QSize sizeHint() const override;
   QSize minimumSizeHint() const override;
+  /// As many lines as chips take.
+  bool hasHeightForWidth() const override { return true; }
+  int heightForWidth(int width) const override;
 
  protected:
   void paintEvent(QPaintEvent* event) override;
 
  private:
   void say(std::vector<Chip> chips, QString least, QString most);
+  int line_height() const;
+  /// The upper left corner of every chip.
+  std::vector<QPoint> places_for(int width) const;
 
   std::vector<Chip> chips_;
   QString least_, most_;  // of a scale; empty: there is none

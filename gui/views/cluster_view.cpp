@@ -14,6 +14,7 @@
 #include "base/units.h"
 #include "gui/look/text.h"
 #include "gui/look/theme.h"
+#include "gui/model/axis.h"
 #include "gui/model/cluster_totals.h"
 #include "gui/model/display_name.h"
 #include "gui/model/traffic.h"
@@ -203,7 +204,6 @@ QFormLayout* ClusterView::make_constants() {
     auto* field = constants_[static_cast<std::size_t>(c)] = new Marked<QLineEdit>;
     field->setAccessibleName(words_of(constant));
     field->setMinimumWidth(60);
-    field->setToolTip("With its unit: 80 GiB, 200 Gb/s, 5 us");
     form->addRow(words_of(constant), field);
     connect(field, &QLineEdit::textEdited, this, [this, constant, field](const QString& typed) {
       const QString wrong =
@@ -213,8 +213,8 @@ QFormLayout* ClusterView::make_constants() {
     });
     connect(field, &QLineEdit::editingFinished, this, [this, constant, field] {
       const hardware::Cluster& cluster = document_.scenario().cluster;
-      if (showing_ ||
-          text_of(cluster.groups.at(static_cast<std::size_t>(group())).node, constant) == field->text().toStdString()) {
+      if (showing_ || shown_text(cluster.groups.at(static_cast<std::size_t>(group())).node, constant) ==
+                          field->text().toStdString()) {
         return;
       }
       edit([&](Scenario s) { return set_constant(std::move(s), group(), constant, field->text().toStdString()); },
@@ -287,13 +287,13 @@ void ClusterView::show_cost() {
   if (!moved_) return;
   if (!evaluation->runs()) return cost_->setText(moved_->words + ": cannot run, " + text(evaluation->refusal));
   const double now_s = evaluation->figures.iteration_s;
-  QString words = QString("%1: an iteration takes %2").arg(moved_->words, text(base::seconds(now_s)));
+  QString words = QString("%1: an iteration takes %2").arg(moved_->words, text(seconds_words(now_s)));
   if (moved_->before_s > 0) {
     const double change = now_s / moved_->before_s - 1;
     words += QString(", %1%2 % against %3 before")
                  .arg(change < 0 ? "−" : "+")
                  .arg(std::abs(100 * change), 0, 'f', 1)
-                 .arg(text(base::seconds(moved_->before_s)));
+                 .arg(text(seconds_words(moved_->before_s)));
   }
   if (!evaluation->fits()) words += "; it does not fit: " + text(evaluation->overflow);
   cost_->setText(words + ". Undo takes it back.");
@@ -333,12 +333,21 @@ void ClusterView::show_groups() {
     groups_->setItem(g, 1, new QTableWidgetItem(QString::number(shown[static_cast<std::size_t>(g)].count)));
   }
   groups_->setCurrentCell(row, 0);
-  for (int c = 0; c < kNodeConstants; ++c) {
-    constants_[static_cast<std::size_t>(c)]->set_wrong(false);
-    constants_[static_cast<std::size_t>(c)]->setText(
-        text(text_of(shown[static_cast<std::size_t>(row)].node, static_cast<NodeConstant>(c))));
-  }
+  show_constants(shown[static_cast<std::size_t>(row)].node);
   showing_ = false;
+}
+
+void ClusterView::show_constants(const hardware::Node& node) {
+  for (int c = 0; c < kNodeConstants; ++c) {
+    Marked<QLineEdit>& field = *constants_[static_cast<std::size_t>(c)];
+    const std::string shown = shown_text(node, static_cast<NodeConstant>(c));
+    const std::string exact = text_of(node, static_cast<NodeConstant>(c));
+    field.set_wrong(false);
+    field.setText(text(shown));
+    field.setCursorPosition(0);
+    field.setToolTip((shown == with_micro_sign(exact) ? QString() : QString("Measured: %1. ").arg(text(exact))) +
+                     "With its unit: 80 GiB, 200 Gb/s, 5 µs");
+  }
 }
 
 void ClusterView::show_selection(std::optional<int> rank) {

@@ -48,6 +48,7 @@ class ClusterView : public QWidget {
   void show_scenario();
   void show_selection(std::optional<int> rank);
   void show_groups();
+  void show_constants(const hardware::Node& node);
   void show_totals();
   void show_cost();
   void edit(const std::function<Scenario(Scenario)>& change, const QString& words);

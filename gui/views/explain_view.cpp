@@ -9,6 +9,7 @@
 #include "base/seconds.h"
 #include "gui/look/text.h"
 #include "gui/look/theme.h"
+#include "gui/model/axis.h"
 #include "simulator/studies/whole_training.h"
 
 namespace trivium::gui {
@@ -190,7 +191,7 @@ void ExplainView::show_evaluation() {
     bars.push_back({text(stage.memory.name()), std::move(values), 0});
   }
   parts_->set_bars(std::move(names), evaluation->runs() ? std::move(bars) : std::vector<Bar>{}, "time of an iteration",
-                   [](double s) { return text(base::seconds(s)); });
+                   [](double s) { return text(seconds_words(s)); });
   const Scenario& scenario = evaluation->scenario;
   const auto whole = evaluation->runs()
                          ? simulator::whole_training(scenario.file.job, scenario.cluster, evaluation->figures)
@@ -236,7 +237,7 @@ void ExplainView::show_certainty() {
   const simulator::Certainty& sure = evaluation->figures.certainty;
   const double predicted = evaluation->figures.iteration_s;
   measured_->set_band(report::Band{sure.iteration_s.low, predicted, sure.iteration_s.high, predicted}, "predicted",
-                      [](double s) { return text(base::seconds(s)); });
+                      [](double s) { return text(seconds_words(s)); });
   QString words = text(sure.words);
   if (!words.isEmpty()) words[0] = words[0].toUpper();
   measured_words_->setText(words + ".");
@@ -262,7 +263,7 @@ void ExplainView::show_spread(std::optional<report::Spread> found) {
     band_->set_hint(kLater);
     return band_->set_band(std::nullopt, {}, {});
   }
-  const auto words = [](double s) { return text(report::precise_seconds(s)); };
+  const auto words = [](double s) { return text(with_micro_sign(report::precise_seconds(s))); };
   band_->set_band(report::Band{spread_->p5_s, spread_->p50_s, spread_->p95_s, spread_->nominal_s}, "without variation",
                   words);
   const double variation = spread_->p50_s / spread_->nominal_s - 1;

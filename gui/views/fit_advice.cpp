@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "base/readable.h"
 #include "gui/look/text.h"
+#include "gui/model/axis.h"
 #include "gui/model/display_name.h"
 
 namespace trivium::gui {
@@ -88,7 +89,7 @@ void FitAdvice::show_ways(std::vector<WayToFit> ways) {
     button->setToolTip(text(display_name(program::summary(way.scenario.file.job.plan))));
     connect(button, &QPushButton::clicked, this, [this, w] { use(w); });
     auto* words = new QLabel(QString("%1 – %2 an iteration, %3 of memory")
-                                 .arg(text(display_name(way.words)), text(base::seconds(way.iteration_s)),
+                                 .arg(text(display_name(way.words)), text(seconds_words(way.iteration_s)),
                                       text(base::size(way.peak_bytes))));
     words->setWordWrap(true);
     row->addWidget(button);

@@ -8,6 +8,7 @@
 
 #include "gui/look/text.h"
 #include "gui/look/theme.h"
+#include "planner/space/request.h"
 
 namespace trivium::gui {
 namespace {
@@ -49,10 +50,17 @@ bool GainChart::event(QEvent* event) {
   if (event->type() != QEvent::ToolTip) return Chart::event(event);
   const auto* help = static_cast<QHelpEvent*>(event);
   const auto row = static_cast<std::size_t>(std::max(0.0, help->pos().y() / row_height()));
-  QToolTip::showText(help->globalPos(),
-                     row < gains_.size() ? text(gains_[row].change + "\n" + gains_[row].refusal).trimmed() : QString(),
-                     this);
+  QToolTip::showText(help->globalPos(), row < gains_.size() ? told(gains_[row]) : QString(), this);
   return true;
+}
+
+QString GainChart::told(const Sensitivity& gain) {
+  QString words = text(gain.change + "\n" + gain.refusal).trimmed();
+  if (gain.narrow) {
+    words += QString("\nIt fits with a probability below %1 %: searches leave it out.")
+                 .arg(100 * planner::kFitProbability, 0, 'f', 0);
+  }
+  return words;
 }
 
 void GainChart::paintEvent(QPaintEvent* /*event*/) {
@@ -97,6 +105,10 @@ void GainChart::paintEvent(QPaintEvent* /*event*/) {
     const QRectF place = faster ? QRectF(middle - wide - figures, line.top(), figures - 4, row)
                                 : QRectF(middle + wide + 4, line.top(), figures, row);
     painter.drawText(place, Qt::AlignVCenter | (faster ? Qt::AlignRight : Qt::AlignLeft), figure);
+    if (!gain.narrow || !faster) continue;
+    painter.setPen(palette().color(QPalette::PlaceholderText));
+    const QRectF rest(middle + 4, line.top(), width() - middle - 4, row);
+    painter.drawText(rest, Qt::AlignVCenter, metrics.elidedText("fits narrowly", Qt::ElideRight, rest.width()));
   }
 }
 

@@ -8,15 +8,17 @@
 
 namespace trivium::gui {
 
-/// Bars to the left are faster, to the right slower.
 /// What the longest bar stands for: of some that are far longer than most, only the beginning is drawn.
 double longest_bar(const std::vector<Sensitivity>& gains);
 
+/// Bars to the left are faster, to the right slower.
 class GainChart : public Chart {
  public:
   using Chart::Chart;
   void set_gains(std::vector<Sensitivity> gains);
   const std::vector<Sensitivity>& gains() const { return gains_; }
+  /// Of one of them, when it is hovered over.
+  static QString told(const Sensitivity& gain);
   QSize sizeHint() const override;
 
  protected:

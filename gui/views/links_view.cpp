@@ -8,6 +8,7 @@
 #include "base/readable.h"
 #include "gui/look/text.h"
 #include "gui/look/theme.h"
+#include "gui/model/axis.h"
 #include "gui/model/display_name.h"
 
 namespace trivium::gui {
@@ -17,8 +18,8 @@ constexpr int kLeastHeight = 70;  // pixels of table and pictures
 constexpr const char* kLater = "Comes when the plan has been simulated.";
 
 enum Column { kWire, kFor, kGroup, kBytes, kBusy, kShare, kExposed, kFilled, kColumns };
-constexpr const char* kTitles[kColumns] = {"Wires",   "For",   "Group", "Sent by a device", "Busy", "Of the iteration",
-                                           "Exposed", "Filled"};
+constexpr const char* kTitles[kColumns] = {
+    "Wires", "For", "Group", "Sent by a device", "Busy", "Of the iteration", "Nothing computed", "Filled"};
 constexpr const char* kHelp[kColumns] = {
     "A ring over several nodes uses the wires inside them and the network at once",
     "What the tasks do that use it",
@@ -26,7 +27,8 @@ constexpr const char* kHelp[kColumns] = {
     "In an iteration, on average over the stages",
     "Of an iteration, without waiting for partners; what overlaps counts once in the sum",
     "",
-    "Busy while the device computes nothing",
+    "Share of an iteration in which they are busy and the device computes nothing; what Explain calls exposed is what "
+    "a stage waits for",
     "Of a device's share of these wires, while they are busy"};
 
 /// Kinds of traffic that have a colour, in the order of the legend.
@@ -147,7 +149,7 @@ void LinksView::show_table(double iteration_s) {
   };
   const auto bytes = [](double b) { return text(base::size(static_cast<std::int64_t>(b))); };
   for (const simulator::WireUse& wire : wires_) {
-    add({text(name_of(wire.wire)), "all", "", bytes(wire.bytes), text(base::seconds(wire.busy_s)),
+    add({text(name_of(wire.wire)), "all", "", bytes(wire.bytes), text(seconds_words(wire.busy_s)),
          text(base::percent(wire.busy_share(iteration_s))), text(base::percent(wire.exposed_s / iteration_s)),
          text(base::percent(wire.filled()))},
         true);
@@ -155,7 +157,7 @@ void LinksView::show_table(double iteration_s) {
       add({"", text(name_of(use.phase)),
            use.group == program::Group::kNone ? QString("copies")
                                               : text(display_name(std::string(program::name_of(use.group)))),
-           bytes(use.bytes), text(base::seconds(use.busy_s)), text(base::percent(use.busy_s / iteration_s)), "", ""},
+           bytes(use.bytes), text(seconds_words(use.busy_s)), text(base::percent(use.busy_s / iteration_s)), "", ""},
           false);
     }
   }
@@ -174,8 +176,9 @@ void LinksView::show_bars(double iteration_s) {
     bars.push_back(std::move(bar));
   }
   bars_->set_hint("Nothing is sent.");
-  bars_->set_bars(std::move(parts), std::move(bars), "in use; the line: the iteration",
-                  [](double s) { return text(base::seconds(s)); });
+  const bool has_line = most_shown(bars) >= iteration_s;
+  bars_->set_bars(std::move(parts), std::move(bars), has_line ? "in use; the line: the iteration" : "in use",
+                  [](double s) { return text(seconds_words(s)); });
 }
 
 }  // namespace trivium::gui

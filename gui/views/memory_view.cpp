@@ -8,6 +8,7 @@
 #include "base/readable.h"
 #include "gui/look/text.h"
 #include "gui/look/theme.h"
+#include "gui/model/axis.h"
 #include "gui/model/memory_curve.h"
 #include "simulator/cost/costed_program.h"
 
@@ -126,7 +127,10 @@ void MemoryView::show_reason() {
     reason_->setText(QString("<span style='color:%1'><b>Does not fit.</b></span> %2")
                          .arg(alarm_colour().name(), text(evaluation->overflow).toHtmlEscaped()));
   } else {
-    reason_->setText("Fits. The dashed line is what a device has; hover a bar for its parts.");
+    const std::optional<double> limit = bars_->limit_above();
+    reason_->setText((limit ? QString("Fits. A device has %1, far above the bars").arg(bytes_text(*limit))
+                            : QString("Fits. The dashed line is what a device has")) +
+                     "; hover a bar for its parts.");
   }
   const auto fullest = std::max_element(evaluation->memory.begin(), evaluation->memory.end(),
                                         [](const auto& a, const auto& b) { return a.host < b.host; });
@@ -209,7 +213,7 @@ void MemoryView::show_selected() {
   if (far) words += QString("; the device has %1").arg(bytes_text(capacity));
   held_->setText(words);
   curve_->set_lines(std::move(lines),
-                    {0, 1, "time of an iteration", [](double s) { return text(base::seconds(s)); }, 1, true},
+                    {0, 1, "time of an iteration", [](double s) { return text(seconds_words(s)); }, 1, true},
                     {0, 1, "memory of a rank", bytes_text, byte_unit(far ? peak : std::max(peak, capacity))},
                     far ? 0 : capacity, true);
 }

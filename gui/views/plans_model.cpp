@@ -1,6 +1,7 @@
 #include "gui/views/plans_model.h"
 
 #include "base/readable.h"
+#include "gui/model/axis.h"
 
 namespace trivium::gui {
 namespace {
@@ -11,7 +12,7 @@ QString text_of(const PlanRow& row, int column) {
     case PlansModel::kPlan:
       return QString::fromStdString(row.summary);
     case PlansModel::kIteration:
-      return QString::fromStdString(base::seconds(row.iteration_s));
+      return QString::fromStdString(seconds_words(row.iteration_s));
     case PlansModel::kTokens:
       return QString::fromStdString(base::integer(row.tokens_per_s));
     case PlansModel::kMfu:

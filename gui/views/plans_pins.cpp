@@ -9,6 +9,7 @@
 #include "base/readable.h"
 #include "gui/look/text.h"
 #include "gui/look/theme.h"
+#include "gui/model/axis.h"
 #include "gui/model/display_name.h"
 #include "gui/model/plan_controls.h"
 #include "gui/views/plans_view.h"
@@ -173,7 +174,7 @@ void PlansView::show_scatter() {
     if (!row.interim) add(row, {});
   }
   for (std::size_t p = 0; p < pins_.size(); ++p) add(pins_[p], letter(p));
-  Axis x{0, 1, "iteration", [](double s) { return text(base::seconds(s)); }, 1, true};
+  Axis x{0, 1, "iteration", [](double s) { return text(seconds_words(s)); }, 1, true};
   Axis y{0, 1, cost ? "cost of a step" : "peak memory", [cost](double value) {
            return cost ? text(dollars_text(value)) : text(base::size(static_cast<std::int64_t>(value)));
          }};

@@ -14,6 +14,7 @@
 #include "base/readable.h"
 #include "gui/look/text.h"
 #include "gui/look/theme.h"
+#include "gui/model/axis.h"
 #include "gui/model/display_name.h"
 #include "gui/model/plan_controls.h"
 #include "planner/advice/why_not.h"
@@ -339,13 +340,21 @@ void PlansView::show_result(const Found& found) {
       rows.back().job = job_words(found.scenario);
     }
   }
+  for (const planner::Alternative& one : result.alternatives) {  // the best of each way to use unlike nodes
+    if (!one.best) continue;
+    PlanRow row = row_of(one.best->plan, one.best->simulation, found.scenario.cluster);
+    row.job = job_words(found.scenario);
+    if (std::none_of(rows.begin(), rows.end(), [&](const PlanRow& other) { return other.summary == row.summary; })) {
+      rows.push_back(std::move(row));
+    }
+  }
   model_.set_rows(std::move(rows));
   const auto count = [](std::int64_t n) { return text(base::integer(static_cast<double>(n))); };
   const QString space = text(space_words(found.scenario));
   QString words = result.best.empty() ? QString("No plan fits. ") : QString();
   words += QString("%1 plans%2: %3 cannot run, %4 proved slower, %5 simulated in %6; %7")
                .arg(count(result.plans_in_space), space, count(result.plans_infeasible), count(result.plans_bounded),
-                    count(result.plans_simulated), text(base::seconds(result.seconds)),
+                    count(result.plans_simulated), text(seconds_words(result.seconds)),
                     result.proved ? "none of the space is faster" : "stopped early, others may be faster");
   answer_words_ = QString(result.proved ? "the fastest of %1 plans%2" : "the fastest found so far of %1 plans%2")
                       .arg(count(result.plans_in_space), space);
@@ -358,7 +367,7 @@ void PlansView::show_result(const Found& found) {
     words +=
         QString("\n%1 (%2): %3")
             .arg(text(one.name), text(one.nodes),
-                 one.best ? text(base::seconds(one.best->simulation.iteration_s)) : text(display_name(one.why_not)));
+                 one.best ? text(seconds_words(one.best->simulation.iteration_s)) : text(display_name(one.why_not)));
   }
   found_words_ = words;
   show_status();
@@ -406,7 +415,7 @@ QString PlansView::who_beats_the_answer() const {
   const auto words = [&](const QString& who, double iteration_s, double probability) {
     const bool unsure = probability < planner::kFitProbability;
     return QString("%1 is faster, %2 against %3%4.")
-        .arg(who, text(base::seconds(iteration_s)), text(base::seconds(best->iteration_s)),
+        .arg(who, text(seconds_words(iteration_s)), text(seconds_words(best->iteration_s)),
              unsure
                  ? QString(", but fits with probability %1 alone").arg(text(simulator::probability_text(probability)))
                  : QString(": it is outside of the space that was searched"));

@@ -11,9 +11,9 @@
 #include <iterator>
 #include <nlohmann/json.hpp>
 
-#include "base/readable.h"
 #include "gui/look/text.h"
 #include "gui/look/theme.h"
+#include "gui/model/axis.h"
 #include "gui/model/display_name.h"
 #include "gui/timeline/spans/time_text.h"
 #include "program/plan/job_json.h"
@@ -27,7 +27,7 @@ constexpr const char* kHint =
 constexpr double kPsPerSecond = 1e12;
 constexpr std::array<const char*, 2> kNames{"first", "second"};
 
-QString seconds(double s) { return text(base::seconds(s)); }
+QString seconds(double s) { return text(seconds_words(s)); }
 QString short_time(double s) { return text(time_text(std::llround(s * kPsPerSecond))); }
 QString signed_time(double s) { return (s < 0 ? "−" : "+") + short_time(std::abs(s)); }
 

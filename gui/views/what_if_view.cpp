@@ -5,6 +5,7 @@
 #include <QGuiApplication>
 #include <QHeaderView>
 #include <QSplitter>
+#include <QStandardItemModel>
 #include <QVBoxLayout>
 #include <algorithm>
 #include <cmath>
@@ -12,12 +13,14 @@
 #include "base/readable.h"
 #include "gui/look/text.h"
 #include "gui/look/theme.h"
+#include "gui/model/axis.h"
 #include "gui/model/display_name.h"
 #include "simulator/certainty/probability_text.h"
 
 namespace trivium::gui {
 namespace {
 
+constexpr int kLeastPlan = 200;   // pixels of the column with the best plan
 constexpr int kLeastHeight = 70;  // pixels of table and picture
 constexpr double kSecondsPerDay = 86400;
 
@@ -34,8 +37,8 @@ std::array<QString, kColumns> cells_of(const WhatIfRow& row) {
     return cells;
   }
   const simulator::Simulation& s = row.best->simulation;
-  cells[kIteration] = text(base::seconds(s.iteration_s));
-  cells[kInterval] = text(simulator::interval_text(s.certainty.iteration_s, s.iteration_s));
+  cells[kIteration] = text(seconds_words(s.iteration_s));
+  cells[kInterval] = text(with_micro_sign(simulator::interval_text(s.certainty.iteration_s, s.iteration_s)));
   cells[kTokens] = text(base::integer(s.tokens_per_s));
   cells[kMfu] = text(base::percent(s.mfu));
   cells[kMemory] = text(base::size(s.peak_memory_bytes));
@@ -104,6 +107,7 @@ WhatIfView::WhatIfView(Document& document, QWidget* parent)
   command_->setAccessibleName("The same question on the command line");
   command_->setToolTip("The same question on the command line");
   connect(&document_, &Document::scenario_changed, this, [this] {
+    offer_questions();
     own_value_ ? show_request() : show_question();
     show_words();
   });
@@ -159,6 +163,8 @@ void WhatIfView::set_up_table() {
   table_->setAlternatingRowColors(true);
   table_->verticalHeader()->hide();
   table_->horizontalHeader()->setStretchLastSection(true);
+  connect(table_->horizontalHeader(), &QHeaderView::sectionResized, table_, &QTableWidget::resizeRowsToContents,
+          Qt::QueuedConnection);
   table_->setMinimumHeight(kLeastHeight);
   auto* copy = new QAction("Copy the row", table_);
   copy->setShortcut(QKeySequence::Copy);
@@ -181,6 +187,19 @@ void WhatIfView::set_up_table() {
 }
 
 WhatIfRequest WhatIfView::request() const { return {chosen(), value_->text().toStdString(), document_.scenario()}; }
+
+void WhatIfView::offer_questions() {
+  const bool alike = document_.scenario().cluster.homogeneous();
+  auto* choices = qobject_cast<QStandardItemModel*>(question_->model());
+  int first = -1;
+  for (int q = 0; q < choices->rowCount(); ++q) {
+    const bool can_be = alike || !needs_like_nodes(static_cast<Question>(q));
+    choices->item(q)->setEnabled(can_be);
+    choices->item(q)->setToolTip(can_be ? QString() : QString("This needs a cluster of one kind of node."));
+    if (can_be && first < 0) first = q;
+  }
+  if (!choices->item(question_->currentIndex())->isEnabled()) question_->setCurrentIndex(first);
+}
 
 void WhatIfView::show_question() {
   const QuestionTraits& traits = traits_of(chosen());
@@ -260,6 +279,8 @@ void WhatIfView::show_table() {
     }
   }
   table_->resizeColumnsToContents();
+  table_->setColumnWidth(kPlan, kLeastPlan);  // it takes what is left, in as many lines as that needs
+  table_->resizeRowsToContents();
   use_->setEnabled(false);
   if (table_->rowCount() == 0) return;
   table_->selectRow(0);
@@ -272,7 +293,7 @@ void WhatIfView::show_chart() {
   const bool of_iterations = answer_.request.question == Question::kMemory;
   Line predicted{"predicted", series_colour(0), {}};
   Line low{"90 % of measurements from", series_colour(1), {}}, high{"to", series_colour(2), {}};
-  Line ideal{"if every device did as much as at first", quiet_colour(palette()), {}};
+  Line ideal{"if every device did as much as at first", link_colour(palette()), {}};
   double most_s = 0;
   for (const WhatIfRow& row : answer_.rows) {
     if (!row.best) continue;
@@ -307,7 +328,7 @@ void WhatIfView::show_chart() {
   y.title = in_days ? "days of training" : of_iterations ? "iteration" : "tokens/s";
   y.seconds = of_iterations;
   y.text = [of_iterations, in_days](double v) {
-    if (of_iterations) return text(base::seconds(v));
+    if (of_iterations) return text(seconds_words(v));
     return in_days ? QString::number(v, 'g', 3) : text(base::integer(v));
   };
   chart_->set_hint(answer_.rows.size() == 1 ? "One answer draws no line." : "The answers are drawn here.");

@@ -48,6 +48,8 @@ class WhatIfView : public QWidget {
   void set_up_table();
   WhatIfRequest request() const;
   Question chosen() const { return static_cast<Question>(question_->currentIndex()); }
+  /// On unlike nodes some cannot be answered.
+  void offer_questions();
   void show_question();  ///< another one: what it takes
   void show_request();   ///< whether it can be asked, and as which command
   void show_answer(WhatIfAnswer answer);

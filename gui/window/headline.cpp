@@ -10,6 +10,7 @@
 #include "gui/look/text.h"
 #include "gui/look/theme.h"
 #include "gui/model/alteration.h"
+#include "gui/model/axis.h"
 #include "gui/model/display_name.h"
 #include "gui/model/plan_rows.h"
 #include "program/plan/job_json.h"
@@ -94,7 +95,7 @@ void Headline::show_evaluation() {
     return;
   }
   const simulator::Simulation& f = evaluation->figures;
-  figures_[kIteration]->setText(text(base::seconds(f.iteration_s)));
+  figures_[kIteration]->setText(text(seconds_words(f.iteration_s)));
   figures_[kTokens]->setText(text(base::integer(f.tokens_per_s)));
   figures_[kMfu]->setText(text(base::percent(f.mfu)) + " · " + text(base::percent(f.hfu)));
   figures_[kMemory]->setText(text(base::size(f.peak_memory_bytes)));
@@ -108,7 +109,7 @@ void Headline::show_evaluation() {
   state += change_words();
   const simulator::Certainty& sure = f.certainty;
   state += QString(" · 90 % of measurements within %1; fits with probability %2")
-               .arg(text(simulator::interval_text(sure.iteration_s, f.iteration_s)),
+               .arg(text(with_micro_sign(simulator::interval_text(sure.iteration_s, f.iteration_s))),
                     text(simulator::probability_text(sure.fit_probability)));
   if (evaluation->depth == Depth::kQuick) state += " · a first look; op by op follows";
   if (!beside_.isEmpty()) state = "<b>" + beside_.toHtmlEscaped() + "</b> · " + state;

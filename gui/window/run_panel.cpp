@@ -370,7 +370,7 @@ void RunPanel::draw_steps() {
   if (!speeds_.empty() && same && evaluation->runs() && evaluation->figures.tokens_per_s > 0) {
     const double predicted = evaluation->figures.tokens_per_s;
     lines.push_back({"predicted for the plan",
-                     quiet_colour(palette()),
+                     link_colour(palette()),
                      {{speeds_.front().x(), predicted}, {speeds_.back().x(), predicted}},
                      false});
   }

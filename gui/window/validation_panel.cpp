@@ -11,6 +11,7 @@
 #include "base/readable.h"
 #include "calibration/validate/validate.h"
 #include "gui/look/text.h"
+#include "gui/model/axis.h"
 #include "gui/model/display_name.h"
 #include "gui/model/report.h"
 
@@ -114,10 +115,12 @@ void ValidationPanel::show_answer(Answer answer) {
     const QString of =
         steps > 1 ? QString(" (median of the run's %1 steps after the first)").arg(steps - 1) : QString();
     lines << QString("<b>Iteration: predicted %1, measured %2%3: %4.</b>")
-                 .arg(text(base::seconds(row.predicted_iteration_s)), text(base::seconds(row.measured_iteration_s)), of,
+                 .arg(text(seconds_words(row.predicted_iteration_s)), text(seconds_words(row.measured_iteration_s)), of,
                       signed_percent(row.error));
     if (row.predicted_peak_bytes && row.measured_peak_bytes) {
-      lines << QString("Memory of the fullest rank: predicted %1, measured %2.")
+      lines << QString(
+                   "Memory of the fullest rank, without what its device reserves, which the peak on top has in it: "
+                   "predicted %1, measured %2.")
                    .arg(text(base::size(static_cast<std::int64_t>(*row.predicted_peak_bytes))),
                         text(base::size(static_cast<std::int64_t>(*row.measured_peak_bytes))));
     }

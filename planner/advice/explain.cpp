@@ -27,7 +27,11 @@ using simulator::StageMemory;
 constexpr double kWorthSaying = 0.01;  // of the iteration
 constexpr std::size_t kLossesSaid = 3;
 
-std::string gib(std::int64_t bytes) { return fmt::format("{:.1f} GiB", static_cast<double>(bytes) / base::kGiB); }
+// Of a tiny job all would be 0.0 GiB.
+std::string gib(std::int64_t bytes) {
+  return static_cast<double>(bytes) < base::kGiB ? base::size(bytes)
+                                                 : fmt::format("{:.1f} GiB", static_cast<double>(bytes) / base::kGiB);
+}
 
 class Explainer {
  public:
@@ -73,8 +77,9 @@ class Explainer {
   }
 
   void say_parts() {
-    std::string text = fmt::format("An iteration takes {} on {} devices at {} MFU: ", seconds(simulation_.iteration_s),
-                                   program_.mesh.size(), percent(simulation_.mfu));
+    std::string text =
+        fmt::format("An iteration takes {} on {} device{} at {} MFU: ", seconds(simulation_.iteration_s),
+                    program_.mesh.size(), program_.mesh.size() == 1 ? "" : "s", percent(simulation_.mfu));
     const char* comma = "";
     for (const Part part : parts_by_share()) {
       text += fmt::format("{}{} {}", comma, words_of(part), percent(share(part)));
@@ -115,7 +120,9 @@ class Explainer {
 
   std::string outcome(const Tried& tried) const {
     if (!tried.fits()) return fmt::format("refused, {}", std::get<program::Infeasible>(tried.outcome).reason);
-    return fmt::format("{} ({:+.1f} %)", time_text(tried.iteration_ps()), 100 * gain(tried));
+    const std::string narrow =
+        tried.narrow ? fmt::format(", but fits with a probability below {:.0f} %", 100 * kFitProbability) : "";
+    return fmt::format("{} ({:+.1f} %{})", time_text(tried.iteration_ps()), 100 * gain(tried), narrow);
   }
 
   /// Change of the iteration, as a share of this plan's: negative is faster.
@@ -163,7 +170,10 @@ class Explainer {
     for (const Tried& tried : tried_) {
       if (!tried.fits()) continue;
       ++fit;
-      if (best == nullptr || tried.iteration_ps() < best->iteration_ps()) best = &tried;
+      if (best == nullptr ||
+          std::make_pair(tried.narrow, tried.iteration_ps()) < std::make_pair(best->narrow, best->iteration_ps())) {
+        best = &tried;  // of those that a search would take
+      }
     }
     const std::string count = fmt::format("{} plans one change away, {} of which fit", tried_.size(), fit);
     if (best == nullptr) {

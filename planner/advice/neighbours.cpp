@@ -208,6 +208,10 @@ std::vector<Tried> try_neighbours(const program::Job& job, const hardware::Clust
                                   const std::stop_token& stop) {
   std::vector<Tried> tried;
   for (Neighbour& neighbour : neighbours(job)) tried.push_back({std::move(neighbour), std::int64_t{0}});
+  SearchRequest request;
+  request.job = job;
+  request.cluster = cluster;
+  const hardware::Cluster roomy = with_fit_probability(std::move(request), kFitProbability).cluster;
   const int threads = threads_for(0);
   run_parallel(
       tried.size(), threads, stop,
@@ -218,6 +222,7 @@ std::vector<Tried> try_neighbours(const program::Job& job, const hardware::Clust
           tried[i].outcome = std::move(*no);
         } else {
           tried[i].outcome = iteration(other, cluster, true, stop);
+          tried[i].narrow = tried[i].fits() && out_of_memory(other, roomy);
         }
       },
       [](std::size_t) {});

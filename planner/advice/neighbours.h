@@ -27,6 +27,7 @@ std::vector<Neighbour> neighbours(const program::Job& job);
 struct Tried {
   Neighbour neighbour;
   std::variant<std::int64_t, program::Infeasible> outcome;
+  bool narrow = false;  ///< it fits with a probability below kFitProbability: searches leave it out
   bool fits() const { return outcome.index() == 0; }
   std::int64_t iteration_ps() const { return std::get<0>(outcome); }
 };

@@ -49,6 +49,17 @@ std::optional<Infeasible> out_of_memory(const program::Job& job, const hardware:
   return simulator::out_of_memory(simulator::memory_of(std::get<program::Program>(lowered), cluster));
 }
 
+}  // namespace
+
+std::optional<Infeasible> out_of_memory(const program::Job& job, const hardware::Cluster& cluster) {
+  if (const auto rounds = simulator::rounds_to_simulate(job, cluster)) return out_of_memory(job, cluster, *rounds);
+  const auto lowered = program::lower(job);
+  if (const auto* no = std::get_if<Infeasible>(&lowered)) return *no;
+  return simulator::out_of_memory(simulator::memory_of(std::get<program::Program>(lowered), cluster));
+}
+
+namespace {
+
 std::optional<std::variant<simulator::Simulation, Infeasible>> in_rounds(const program::Job& job,
                                                                          const hardware::Cluster& cluster, bool memory,
                                                                          const std::stop_token& stop,

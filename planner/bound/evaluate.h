@@ -22,6 +22,9 @@ std::variant<std::int64_t, program::Infeasible> iteration(const program::Job& jo
                                                           bool memory, const std::stop_token& stop = {},
                                                           simulator::TopologyCache* topologies = nullptr);
 
+/// Why the plan does not fit, without simulating it; nothing where it does. `usable` of the devices counts.
+std::optional<program::Infeasible> out_of_memory(const program::Job& job, const hardware::Cluster& cluster);
+
 /// A bound on that, several times as quick: the plan by segments, each communication with its links to itself, in the
 /// order in which its work becomes ready (ps). The plan is simulated in that very order, where nothing gets shorter: op
 /// by op segments take the same, and links that are shared only longer. Where list_schedule_bounds() does not hold,

@@ -17,6 +17,7 @@ TEST(Units, TimesAreReadInEveryUnit) {
   EXPECT_DOUBLE_EQ(parse_seconds("2 ms").value().value(), 0.002);
   EXPECT_DOUBLE_EQ(parse_seconds(" 32.4 s ").value().value(), 32.4);
   EXPECT_DOUBLE_EQ(parse_seconds("2 min").value().value(), 120);
+  EXPECT_DOUBLE_EQ(parse_seconds("3 µs").value().value(), 3e-6);
   EXPECT_DOUBLE_EQ(parse_seconds("1 h").value().value(), 3600);
   EXPECT_DOUBLE_EQ(parse_seconds("34 d").value().value(), 34 * 86400.0);
 }
@@ -75,7 +76,9 @@ TEST(Units, LongTextIsCutInTheError) {
 TEST(Units, ShownWithThreeDigitsInTheUnitThatFits) {
   EXPECT_EQ(to_text(Seconds(32.44)), "32.4 s");
   EXPECT_EQ(to_text(Seconds(0.00123)), "1.23 ms");
-  EXPECT_EQ(to_text(Seconds(90)), "1.50 min");
+  EXPECT_EQ(to_text(Seconds(90)), "90.0 s");  // as iterations of 36 s beside it
+  EXPECT_EQ(to_text(Seconds(599)), "599 s");
+  EXPECT_EQ(to_text(Seconds(630)), "10.5 min");
   EXPECT_EQ(to_text(Seconds(34 * 86400.0)), "34.0 d");
   EXPECT_EQ(to_text(Bytes(61.0 * kGiB)), "61.0 GiB");
   EXPECT_EQ(to_text(Bytes(512)), "512 B");
@@ -86,8 +89,8 @@ TEST(Units, ShownWithThreeDigitsInTheUnitThatFits) {
 
 TEST(Units, ShownBesideAnotherInItsUnit) {
   EXPECT_EQ(to_text(Seconds(71.3), Seconds(52)), "71.3 s");
-  EXPECT_EQ(to_text(Seconds(52), Seconds(71.3)), "0.867 min");
-  EXPECT_EQ(to_text(Seconds(0), Seconds(71.3)), "0 min");
+  EXPECT_EQ(to_text(Seconds(520), Seconds(713)), "8.67 min");
+  EXPECT_EQ(to_text(Seconds(0), Seconds(713)), "0 min");
   EXPECT_EQ(to_text(Seconds(-0.25), Seconds(0)), "-0.25 s");
 }
 

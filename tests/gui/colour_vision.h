@@ -1,6 +1,7 @@
 // How different two colours look, also to people who cannot tell all of them apart.
 #pragma once
 
+#include <QColor>
 #include <array>
 #include <cstdint>
 
@@ -24,5 +25,8 @@ double ciede2000(const Lab& x, const Lab& y);
 
 /// The least of all visions.
 double least_distance(std::uint32_t x, std::uint32_t y);
+
+/// Of WCAG 2.2, 1.4.3: from 1 (equal) to 21 (black on white).
+double contrast(const QColor& a, const QColor& b);
 
 }  // namespace trivium::gui

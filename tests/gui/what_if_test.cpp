@@ -118,7 +118,7 @@ TEST_F(WhatIfWindow, AnswersADeadlineWithNodesAndLessMemoryWithPlans) {
   ASSERT_TRUE(answers());
   ASSERT_EQ(what_if().answer().rows.size(), 1U);
   EXPECT_LE(what_if().answer().rows[0].training->seconds, 12 * 3600.0);
-  EXPECT_THAT(plain(cell(0, "What if")), HasSubstr("nodes"));
+  EXPECT_THAT(plain(cell(0, "What if")), HasSubstr("node"));
   put(Question::kMemory, "");
   ASSERT_TRUE(answers());
   ASSERT_GE(what_if().answer().rows.size(), 2U);

@@ -79,6 +79,29 @@ TEST(Explain, DoesNotAdviseWhatDoesNotFit) {
   EXPECT_THAT(explained(request).back(), Not(HasSubstr("recompute full to none")));
 }
 
+// What is predicted to fill 99 % of a device fits, but a search would not dare it.
+TEST(Explain, SaysWhereAFasterPlanFitsTooNarrowlyForASearch) {
+  SearchRequest request = wasteful();
+  program::Job other = request.job;
+  other.plan.recompute = program::Recompute::kNone;
+  const auto needed = full_simulation(other, request.cluster).value().peak_memory_bytes;
+  const auto narrow = [&](double room) {
+    request.cluster.groups[0].node.device.memory = base::Bytes(room * static_cast<double>(needed));
+    for (const Tried& t : try_neighbours(request.job, request.cluster)) {
+      if (t.neighbour.change != "recompute full to none") continue;
+      EXPECT_TRUE(t.fits());
+      return t.narrow;
+    }
+    ADD_FAILURE() << "not tried";
+    return false;
+  };
+  EXPECT_FALSE(narrow(2));
+  EXPECT_THAT(explained(request), Not(Contains(HasSubstr("but fits with"))));
+  EXPECT_TRUE(narrow(1.01));
+  EXPECT_THAT(explained(request), Contains(HasSubstr("but fits with a probability below 95 %")));
+  EXPECT_THAT(explained(request).back(), Not(HasSubstr("recompute full to none")));
+}
+
 TEST(Neighbours, KeepTheRanksAndPassTheCheck) {
   program::Job job = wasteful().job;
   job.plan.tensor = 2;

@@ -167,9 +167,10 @@ QRectF ClusterCanvas::on_screen(const Box& box) const {
 void ClusterCanvas::fit() {
   fitted_ = true;
   if (map_.width <= 0 || map_.height <= 0) return;
-  const double high = height() - kScaleRoom;
-  zoom_ = std::max(kFarthest, std::min((width() - 2 * kMargin) / map_.width, (high - 2 * kMargin) / map_.height));
-  offset_ = QPointF((width() - map_.width * zoom_) / 2, (high - map_.height * zoom_) / 2);
+  const double above = map_.spine.height > 0 ? kNetworkLine + 1 : kMargin;  // room for the name of the network
+  const double high = height() - kScaleRoom - above - kMargin;
+  zoom_ = std::max(kFarthest, std::min((width() - 2 * kMargin) / map_.width, high / map_.height));
+  offset_ = QPointF((width() - map_.width * zoom_) / 2, above + (high - map_.height * zoom_) / 2);
   update();
 }
 
@@ -191,13 +192,14 @@ void ClusterCanvas::draw_links(QPainter& painter) const {
   painter.setFont(font);
   const QRectF spine = on_screen(map_.spine);
   if (spine.height() >= kLeastText + 2) {
-    painter.drawText(spine, Qt::AlignCenter, kNetwork);
+    painter.drawText(spine.intersected(QRectF(rect())), Qt::AlignCenter, kNetwork);
   } else if (spine.top() >= kNetworkLine) {  // no room in it: above it
     painter.setPen(palette().color(QPalette::WindowText));
     font.setPixelSize(kNetworkText);
     painter.setFont(font);
-    painter.drawText(QRectF(spine.left(), spine.top() - kNetworkLine, spine.width(), kNetworkLine - 2),
-                     Qt::AlignLeft | Qt::AlignVCenter, kNetwork);
+    painter.drawText(
+        QRectF(std::max(spine.left(), kMargin), spine.top() - kNetworkLine, spine.width(), kNetworkLine - 2),
+        Qt::AlignLeft | Qt::AlignVCenter, kNetwork);
   }
   // Racks of the first row are connected to the spine, the others to the gaps between rows.
   for (const Box& rack : map_.racks) {

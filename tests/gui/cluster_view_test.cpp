@@ -52,6 +52,20 @@ TEST_F(LargeCluster, RacksAreNumberedAndEveryWireIsDrawn) {
   EXPECT_EQ(numbers, 96);
 }
 
+TEST_F(LargeCluster, TheNetworkHasRoomForItsNameAtEverySize) {
+  begin_large();
+  ClusterCanvas& canvas = window_.cluster().canvas();
+  for (const QSize size : {QSize(500, 300), QSize(620, 530), QSize(1500, 400), QSize(1900, 1200)}) {
+    canvas.resize(size);
+    canvas.fit();
+    const Box& bar = canvas.map().spine;
+    const double top = canvas.to_screen(0, bar.y).y(), bottom = canvas.to_screen(0, bar.y + bar.height).y();
+    EXPECT_TRUE(bottom - top >= 11 || top >= 20) << size.width();  // in it, or above
+    const Box& last = canvas.map().racks.back();
+    EXPECT_LE(canvas.to_screen(0, last.y + last.height).y(), size.height());
+  }
+}
+
 TEST_F(LargeCluster, TheLegendSaysWhatColoursAre) {
   begin_large();
   ClusterLegend& legend = window_.cluster().legend();

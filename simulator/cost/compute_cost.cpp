@@ -118,6 +118,17 @@ const hardware::OpRate* rate_of(const program::Op& op, const hardware::Device& d
   return find_rate(device, program::rate_kind_of(op));
 }
 
+/// Rates of a GPU's products are measured in 16 bits: one in 8 bits takes of that time what it would take of it by the
+/// model of both.
+base::Seconds measured_time(const program::Op& op, const hardware::Device& device, const hardware::OpRate& rate) {
+  const base::Seconds time = time_at(rate, op, core_bytes(op, device));
+  const bool is_product = traits_of(op.kind).op_class == OpClass::kProduct;
+  if (op.fp8 == program::Fp8::kNone || !is_product || device.kind != hardware::DeviceKind::kGpu) return time;
+  program::Op wide = op;
+  wide.fp8 = program::Fp8::kNone;
+  return time * (matmul_time(op, device) / matmul_time(wide, device));
+}
+
 /// Whether the host issues the op apart from the device: not on cores, and not in rates measured end to end.
 bool issued_by_host(const program::Op& op, const hardware::Device& device) {
   return device.kind == hardware::DeviceKind::kGpu && rate_of(op, device) == nullptr;
@@ -138,9 +149,7 @@ bool runs_on_host(const program::Op& op, const program::StackTraits& stack) {
 }  // namespace
 
 base::Seconds device_cost(const program::Op& op, const hardware::Device& device, const program::StackTraits& stack) {
-  if (const hardware::OpRate* rate = rate_of(op, device)) {
-    return time_at(*rate, op, core_bytes(op, device));
-  }
+  if (const hardware::OpRate* rate = rate_of(op, device)) return measured_time(op, device, *rate);
   if (device.kind == hardware::DeviceKind::kCpu) return core_time(op, device);
   if (runs_on_host(op, stack)) return base::Seconds(static_cast<double>(op.elements) / stack.host_adam);
   if (traits_of(op.kind).op_class == OpClass::kProduct) {

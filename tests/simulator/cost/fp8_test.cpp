@@ -67,6 +67,22 @@ TEST(Fp8, ACastReadsTwiceWhereItsScaleIsOfTheWholeTensor) {
   EXPECT_NEAR(seconds_of(cast(8192, 8192, Fp8::kBlock)), 67.6e-6, 0.3e-6);  // 2.1 MB of scales
 }
 
+// Rates that were measured are those of 16 bits.
+TEST(Fp8, AProductTakesOfMeasuredTimesWhatItTakesOfTheModels) {
+  hardware::Device measured = h100();
+  for (const char* const kind : {"matmul", "matmul_wgrad"}) {
+    measured.op_rates[kind] = {.overhead = base::Seconds(0), .seconds_per_flop = 2e-15};
+  }
+  for (const OpKind kind : {OpKind::kMatmul, OpKind::kMatmulWgrad}) {
+    const program::Op low = product(kind, 8192, 6400, 1600, Fp8::kCurrent),
+                      high = product(kind, 8192, 6400, 1600, Fp8::kNone);
+    const double share = seconds_of(low) / seconds_of(high);
+    EXPECT_GT(share, 0.4);
+    EXPECT_LT(share, 0.8);
+    EXPECT_NEAR(seconds_of(low, measured) / seconds_of(high, measured), share, 1e-9);
+  }
+}
+
 struct Measured {
   std::int64_t m, n, k;
   double tensor_ms, block_ms, bf16_ms;

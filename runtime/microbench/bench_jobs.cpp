@@ -20,6 +20,7 @@ struct Variant {
   bool llama = false;  ///< rotary positions, gated MLP, root-mean-square norms
   std::int64_t vocab = 256;
   bool gpu = false;  ///< bf16, fused attention, heads of 64
+  program::Fp8 fp8 = program::Fp8::kNone;
 };
 
 /// Attention alone: many or few heads, narrow or wide ones, over short and long samples.
@@ -64,6 +65,9 @@ constexpr Variant kGpuFull[] = {{768, 1024, 4, 1, false, 50304, true},  {768, 10
 constexpr Variant kGpuQuick[] = {{768, 1024, 8, 1, false, 50304, true},
                                  {1600, 1024, 8, 1, false, 50304, true},
                                  {2048, 1024, 8, 2, true, 32000, true}};
+// For the casts to 8 bits alone, where a device has them.
+constexpr Variant kGpuCasts[] = {{768, 1024, 8, 1, false, 256, true, program::Fp8::kCurrent},
+                                 {2048, 1024, 8, 2, true, 256, true, program::Fp8::kCurrent}};
 
 // What a head costs apart from its FLOPs and bytes shows where heads are many and samples short; what a byte costs,
 // where heads are wide. Both kernels run all of them.
@@ -97,6 +101,7 @@ program::Job job_of(const Variant& v) {
   job.plan.micro_batch = v.micro_batch;
   job.plan.precision = v.gpu ? program::DType::kBf16 : program::DType::kFp32;
   job.plan.attention = v.gpu ? program::Attention::kFlash : program::Attention::kUnfused;
+  job.plan.fp8 = v.fp8;
   return job;
 }
 
@@ -180,7 +185,9 @@ std::vector<program::Program> bench_programs(bool quick) {
 }
 
 std::vector<program::Program> gpu_bench_programs(bool quick) {
-  return quick ? programs_of(kGpuQuick, {}, {}) : programs_of(kGpuFull, {}, {});
+  std::vector<program::Program> all = quick ? programs_of(kGpuQuick, {}, {}) : programs_of(kGpuFull, {}, {});
+  for (program::Program& casts : programs_of(kGpuCasts, {}, {})) all.push_back(std::move(casts));
+  return all;
 }
 
 program::VerifiedProgram tensor_program(int ranks) {

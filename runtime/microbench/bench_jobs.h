@@ -12,7 +12,8 @@ namespace trivium::runtime::microbench {
 /// `quick`: a spread of few.
 std::vector<program::Program> bench_programs(bool quick);
 
-/// The same for a GPU, in bf16 with fused attention: hidden 768 to 4,096, as many tokens as fill it.
+/// The same for a GPU, in bf16 with fused attention: hidden 768 to 4,096, as many tokens as fill it; then two in 8
+/// bits.
 std::vector<program::Program> gpu_bench_programs(bool quick);
 
 /// As bench_programs for one rank of `ranks` that split a layer: what is run for real to see how late ranks come to

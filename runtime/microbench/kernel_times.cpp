@@ -99,6 +99,8 @@ void add_step(const program::Program& program, const StepEvents& events, Shapes&
     const program::Task& task = program.roles.front().tasks[static_cast<std::size_t>(e.task)];
     const Op& op = program.body_of(task).ops[static_cast<std::size_t>(e.op)];
     if (program::is_communication(op.kind)) continue;
+    // Rates are those of 16 bits: products in 8 take other times, and of such a program casts alone are new.
+    if (program.job.plan.fp8 != program::Fp8::kNone && op.kind != program::OpKind::kQuantize) continue;
     std::int64_t end = e.end_ps;
     if (i + 1 < events.size() && events[i + 1].task == e.task) {
       end = events[i + 1].start_ps;
@@ -121,6 +123,16 @@ void add_shapes(const Shapes& shapes, KernelTimes& times) {
     times.shapes[kind].push_back({shape.op->flops, shape.op->bytes, program::query_blocks(*shape.op), seconds});
     for (const double single : shape.singles) times.spread[kind].push_back(single / seconds);
   }
+}
+
+/// Whether the device has kernels for all of it.
+bool is_run_by(const Backend& device, const program::Program& program) {
+  for (const program::Body& body : program.bodies) {
+    for (const Op& op : body.ops) {
+      if (!program::is_communication(op.kind) && !device.refusal(program, op).empty()) return false;
+    }
+  }
+  return true;
 }
 
 }  // namespace
@@ -163,6 +175,7 @@ KernelTimes time_kernels_on(Backend& device, const std::vector<program::Program>
       progress(fmt::format("kernels {} of {}: hidden {}, {} tokens, tensor {}", p + 1, programs.size(),
                            job.model.hidden, job.plan.micro_batch * job.training.sequence, job.plan.tensor));
     }
+    if (!is_run_by(device, program)) continue;
     const auto corpus = corpus_of(job);
     AloneCommunicator alone(program.mesh.size());
     RankExecutor executor(program, alone, *corpus, device);

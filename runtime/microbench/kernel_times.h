@@ -31,7 +31,8 @@ struct KernelTimes {
 KernelTimes time_kernels(const std::vector<program::Program>& programs, int ranks, int steps,
                          const std::function<void(const std::string&)>& progress);
 
-/// Runs every program on one device alone. Times are the device's own, from the start of an op to that of the next.
+/// Runs every program that the device has kernels for on it alone; of one in 8 bits its casts are timed. Times are the
+/// device's own, from the start of an op to that of the next.
 KernelTimes time_kernels_on(Backend& device, const std::vector<program::Program>& programs, int steps,
                             const std::function<void(const std::string&)>& progress);
 

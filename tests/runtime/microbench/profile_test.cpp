@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "hardware_profiles/load.h"
 #include "hardware_profiles/this_machine.h"
+#include "program/lower/lower.h"
 #include "program/verify/verify.h"
 #include "runtime/cpu/backend.h"
 #include "runtime/inproc/threads.h"
@@ -18,7 +19,9 @@
 #include "runtime/microbench/bench_jobs.h"
 #include "runtime/microbench/gpu_profile.h"
 #include "runtime/microbench/host_link.h"
+#include "runtime/microbench/kernel_times.h"
 #include "tests/runtime/executor/asynchronous_backend.h"
+#include "tests/runtime/executor/harness.h"
 
 namespace trivium::runtime {
 namespace {
@@ -29,6 +32,39 @@ TEST(BenchJobs, EveryProgramMayRun) {
       EXPECT_EQ(program::verify(program), std::vector<std::string>{}) << program.job.model.hidden;
     }
   }
+}
+
+TEST(BenchJobs, EveryProgramOfAGpuMayRun) {
+  for (const bool quick : {true, false}) {
+    int in_8_bits = 0;
+    for (const program::Program& program : microbench::gpu_bench_programs(quick)) {
+      EXPECT_EQ(program::verify(program), std::vector<std::string>{}) << program.job.model.hidden;
+      if (program.job.plan.fp8 != program::Fp8::kNone) ++in_8_bits;
+    }
+    EXPECT_GT(in_8_bits, 0);
+  }
+}
+
+/// A toy in 8 bits on cores, which emulate them, as they lie in the order in which they may run.
+program::Program toy_in_8_bits() {
+  program::Job job = testing::toy_job({});
+  job.plan.fp8 = program::Fp8::kCurrent;
+  auto program = std::get<program::Program>(program::lower(job));
+  microbench::order_by_dependencies(program);
+  return program;
+}
+
+// Products in 8 bits take other times than those whose rates a profile has; casts have rates of their own.
+TEST(KernelTimes, LeaveOutProductsIn8Bits) {
+  cpu::CpuBackend core;
+  const program::Program program = toy_in_8_bits();
+  const auto times = microbench::time_kernels_on(core, {program}, 1, nullptr);
+  const auto kinds = [&](program::OpKind kind) {
+    const auto found = times.shapes.find(program::RateKind{kind, false});
+    return found == times.shapes.end() ? 0 : static_cast<int>(found->second.size());
+  };
+  EXPECT_GT(kinds(program::OpKind::kQuantize), 0);
+  EXPECT_EQ(kinds(program::OpKind::kMatmulDgrad), 0);
 }
 
 TEST(Profile, DoubtsWhatABusyMachineMeasured) {

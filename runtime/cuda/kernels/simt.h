@@ -16,7 +16,7 @@
 //   await_copies()        all of this thread's are there; other threads see them after the next sync()
 //   multiply(c, a, b, T)  c (16x8) += a (16x16) b (16x8) of type T, bf16 or fp16 (PTX mma.m16n8k16)
 // and, of the four warps of a warpgroup together (PTX wgmma.m64n64k16), where the launcher has_warpgroups():
-//   tile(p)               a tile in shared memory as products read it (flash_warpgroup_tiles.h); after(bytes) further on
+//   tile(p)               a tile as products read it (flash_warpgroup_tiles.h); after(bytes) further on
 //   await_copies_for_products()  await_copies, and after the next sync() products see them too
 //   begin_products()      from here on products see what was written to registers
 //   multiply_group<kColumns>(c, a, b, adds, T)  c (64x64) of registers, laid out as by multiply, = or += a (64x16) of

@@ -4,6 +4,7 @@
 #include <QComboBox>
 #include <QLineEdit>
 #include <QPushButton>
+#include <utility>
 
 namespace trivium::gui {
 
@@ -25,8 +26,7 @@ class Marked : public Field {
  public:
   using Field::Field;
   void set_wrong(bool wrong) {
-    wrong_ = wrong;
-    this->update();
+    if (std::exchange(wrong_, wrong) != wrong) this->update();
   }
   bool is_wrong() const { return wrong_; }
 

@@ -11,6 +11,7 @@ namespace trivium::gui {
 
 struct Box {
   double x = 0, y = 0, width = 0, height = 0;
+  bool operator==(const Box&) const = default;
   bool contains(double px, double py) const { return px >= x && px < x + width && py >= y && py < y + height; }
 };
 
@@ -23,6 +24,8 @@ struct MapNode {
   std::vector<Box> places;  ///< one a device
   Box bus;                  ///< link between the node's devices: its height is the bandwidth of one device, to scale
   Box uplink;  ///< to the network: its width is the bandwidth of all adapters, on the same scale; none: no width
+
+  bool operator==(const MapNode&) const = default;
 };
 
 struct ClusterMap {
@@ -32,6 +35,7 @@ struct ClusterMap {
   double width = 0, height = 0;
   double bytes_per_s_per_unit = 0;  ///< scale of the links
 
+  bool operator==(const ClusterMap&) const = default;
   /// The device there, as a number within the cluster.
   std::optional<int> device_at(double x, double y) const;
   /// The node there.

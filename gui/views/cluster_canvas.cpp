@@ -76,8 +76,12 @@ void ClusterCanvas::set_cluster(const hardware::Cluster& cluster) {
   };
   // An edit of one link leaves the others as thick as they are, unless it needs the room.
   const double scale = kinds(cluster) == kinds(cluster_) ? map_.bytes_per_s_per_unit : 0;
+  const double aspect = height() > 0 ? std::max(0.3, static_cast<double>(width()) / height()) : 1.5;
+  ClusterMap map = lay_out(cluster, aspect, scale);
+  const bool same = map == map_ && kinds(cluster) == kinds(cluster_);  // most edits are of the plan alone
   cluster_ = cluster;
-  map_ = lay_out(cluster_, height() > 0 ? std::max(0.3, static_cast<double>(width()) / height()) : 1.5, scale);
+  if (same) return;
+  map_ = std::move(map);
   if (fitted_) fit();
   update();
 }
@@ -332,7 +336,9 @@ std::optional<int> ClusterCanvas::rank_at(QPointF screen) const {
 }
 
 void ClusterCanvas::resizeEvent(QResizeEvent* /*event*/) {
-  if (fitted_) set_cluster(cluster_);
+  if (!fitted_) return;
+  set_cluster(cluster_);
+  fit();
 }
 
 void ClusterCanvas::mousePressEvent(QMouseEvent* event) {

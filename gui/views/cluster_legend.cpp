@@ -83,6 +83,7 @@ void ClusterLegend::show_canvas(const ClusterCanvas& canvas, DeviceColour colour
 }
 
 void ClusterLegend::say(std::vector<Chip> chips, QString least, QString most) {
+  if (chips == chips_ && least == least_ && most == most_) return;  // all would be laid out anew
   chips_ = std::move(chips);
   least_ = std::move(least);
   most_ = std::move(most);

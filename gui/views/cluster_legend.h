@@ -17,6 +17,7 @@ class ClusterLegend : public QWidget {
   struct Chip {
     QColor colour;
     QString words;
+    bool operator==(const Chip&) const = default;
   };
   /// Of what the canvas shows now.
   void show_canvas(const ClusterCanvas& canvas, DeviceColour colour);

@@ -59,7 +59,7 @@ ClusterView::ClusterView(Document& document, QWidget* parent)
   canvas_->on_select = [this](std::optional<int> rank) { show_selection(rank); };
   canvas_->on_move = [this](int stage, int node) { move_stage(stage, node); };
   connect(&document_, &Document::scenario_changed, this, [this] {
-    message_->clear();
+    message_->setText({});  // clear() would have all laid out anew
     moved_.reset();
     cost_->hide();
     show_scenario();
@@ -343,7 +343,7 @@ void ClusterView::show_constants(const hardware::Node& node) {
     const std::string shown = shown_text(node, static_cast<NodeConstant>(c));
     const std::string exact = text_of(node, static_cast<NodeConstant>(c));
     field.set_wrong(false);
-    field.setText(text(shown));
+    if (field.text() != text(shown)) field.setText(text(shown));
     field.setCursorPosition(0);
     field.setToolTip((shown == with_micro_sign(exact) ? QString() : QString("Measured: %1. ").arg(text(exact))) +
                      "With its unit: 80 GiB, 200 Gb/s, 5 µs");

@@ -79,6 +79,7 @@ void MemoryView::show_ranks(bool ranks) { by_->setCurrentIndex(ranks ? 1 : 0); }
 void MemoryView::showEvent(QShowEvent* event) {
   QWidget::showEvent(event);
   advice_->set_wanted(true);
+  catch_up();
 }
 
 void MemoryView::hideEvent(QHideEvent* event) {
@@ -116,7 +117,22 @@ void MemoryView::show_bars() {
   if (bars_->selected() < 0 && !ranks_.empty()) bars_->set_selected(0);
   const QSignalBlocker quiet(rank_);
   rank_->setRange(0, std::max(0, static_cast<int>(ranks_.size()) - 1));
-  show_selected();
+  behind_ = true;
+  if (isVisible()) catch_up();
+}
+
+LineChart& MemoryView::curve() {
+  catch_up();
+  return *curve_;
+}
+
+const QLabel& MemoryView::held() {
+  catch_up();
+  return *held_;
+}
+
+void MemoryView::catch_up() {
+  if (behind_) show_selected();
 }
 
 void MemoryView::show_reason() {
@@ -182,6 +198,7 @@ std::vector<Line> MemoryView::parts_over_time(const RankMemory& one) const {
 void MemoryView::show_selected() {
   const auto& evaluation = document_.evaluation();
   const int bar = bars_->selected();
+  behind_ = false;
   held_->clear();
   if (!evaluation || !evaluation->runs() || bar < 0 || bar >= static_cast<int>(ranks_.size())) {
     curve_->set_lines({}, {}, {}, 0, true);

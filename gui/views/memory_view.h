@@ -19,11 +19,11 @@ class MemoryView : public QWidget {
   explicit MemoryView(Document& document, QWidget* parent = nullptr);
 
   BarChart& bars() { return *bars_; }
-  LineChart& curve() { return *curve_; }
+  LineChart& curve();
   QLabel& reason() { return *reason_; }
   FitAdvice& advice() { return *advice_; }
   /// Above the curve: whose memory it is.
-  const QLabel& held() const { return *held_; }
+  const QLabel& held();
   /// The rank whose memory is shown over time, where ranks are shown.
   QSpinBox& rank() { return *rank_; }
   /// A bar a rank, else a bar a stage.
@@ -40,6 +40,8 @@ class MemoryView : public QWidget {
   void show_reason();
   /// Over time, of the bar that is selected.
   void show_selected();
+  /// Adds that up anew if the bars are of another plan than it.
+  void catch_up();
   std::vector<Line> parts_over_time(const RankMemory& one) const;
 
   Document& document_;
@@ -49,6 +51,7 @@ class MemoryView : public QWidget {
   QSpinBox* rank_;
   BarChart* bars_;
   LineChart* curve_;
+  bool behind_ = false;            // the curve, of the bars: it is made when it is looked at
   std::vector<RankMemory> ranks_;  // one a bar; of a stage its first rank, with the stage's figures
 };
 

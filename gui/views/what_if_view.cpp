@@ -211,12 +211,18 @@ void WhatIfView::show_question() {
   show_request();
 }
 
+void WhatIfView::showEvent(QShowEvent* event) {
+  QWidget::showEvent(event);
+  show_request();
+}
+
 void WhatIfView::show_request() {
   const WhatIfRequest wanted = request();
   const std::string why = why_not_asked(wanted);
   refusal_->setVisible(!why.empty());
   refusal_->setText(QString("<span style='color:%1'>%2</span>").arg(alarm_colour().name(), text(why).toHtmlEscaped()));
   ask_->setEnabled(why.empty());
+  if (!isVisible()) return;  // turns of plan controls elsewhere need no command
   command_->setText(why.empty() ? text(command_line(wanted)) : QString());
   command_->setCursorPosition(0);
 }

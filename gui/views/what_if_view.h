@@ -38,6 +38,9 @@ class WhatIfView : public QWidget {
   QTableWidget& table() { return *table_; }
   LineChart& chart() { return *chart_; }
 
+ protected:
+  void showEvent(QShowEvent* event) override;
+
  private:
   struct Asked {
     WhatIfRequest request;
@@ -51,7 +54,7 @@ class WhatIfView : public QWidget {
   /// On unlike nodes some cannot be answered.
   void offer_questions();
   void show_question();  ///< another one: what it takes
-  void show_request();   ///< whether it can be asked, and as which command
+  void show_request();   ///< whether it can be asked, and, where that is seen, as which command
   void show_answer(WhatIfAnswer answer);
   void show_words();  ///< first, where the answer is of another job than the document's, which
   void show_table();

@@ -1,6 +1,7 @@
 #include "gui/window/headline.h"
 
 #include <QHBoxLayout>
+#include <QResizeEvent>
 #include <QVBoxLayout>
 #include <algorithm>
 #include <cmath>
@@ -32,10 +33,28 @@ constexpr const char* kHelp[kFigures] = {
     "Predicted: of the fullest rank, with what its device reserves",
     "What the nodes used cost during an iteration, at the hourly price in their profile"};
 
+/// A layout of the window asks many times how high one width makes it: the text is shaped for the first of them.
+class Words : public QLabel {
+ public:
+  using QLabel::QLabel;
+  int heightForWidth(int width) const override {
+    if (width != width_ || text() != text_ || font() != font_) {
+      width_ = width, text_ = text(), font_ = font();
+      height_ = QLabel::heightForWidth(width);
+    }
+    return height_;
+  }
+
+ private:
+  mutable int width_ = -1, height_ = 0;
+  mutable QString text_;
+  mutable QFont font_;
+};
+
 }  // namespace
 
 Headline::Headline(Document& document, QWidget* parent)
-    : QWidget(parent), document_(document), plan_(new QLabel), state_(new QLabel) {
+    : QWidget(parent), document_(document), plan_(new Words), state_(new Words) {
   auto* row = new QHBoxLayout(this);
   row->setContentsMargins(8, 4, 8, 4);
   auto* left = new QVBoxLayout;
@@ -74,12 +93,22 @@ Headline::Headline(Document& document, QWidget* parent)
     figures_.push_back(figure);
   }
   connect(&document_, &Document::scenario_changed, this, [this] {
+    if (isVisible()) setMinimumHeight(height());  // fewer words for a while: the view below stays where it is
     compared_ = settled_;
     beside_.clear();
     state_->setText(document_.evaluation() ? "Being simulated: the figures are of the plan before."
                                            : "Being simulated …");
   });
-  connect(&document_, &Document::evaluated, this, [this] { show_evaluation(); });
+  connect(&document_, &Document::evaluated, this, [this] {
+    show_evaluation();
+    if (document_.settled()) setMinimumHeight(0);
+  });
+}
+
+// What another width takes is another height.
+void Headline::resizeEvent(QResizeEvent* event) {
+  QWidget::resizeEvent(event);
+  if (event->oldSize().width() != event->size().width()) setMinimumHeight(0);
 }
 
 void Headline::show_evaluation() {
@@ -108,10 +137,13 @@ void Headline::show_evaluation() {
   if (const QString answer = answer_words ? answer_words() : QString(); !answer.isEmpty()) state += " · " + answer;
   state += change_words();
   const simulator::Certainty& sure = f.certainty;
-  state += QString(" · 90 % of measurements within %1; fits with probability %2")
-               .arg(text(with_micro_sign(simulator::interval_text(sure.iteration_s, f.iteration_s))),
-                    text(simulator::probability_text(sure.fit_probability)));
-  if (evaluation->depth == Depth::kQuick) state += " · a first look; op by op follows";
+  if (evaluation->depth == Depth::kQuick) {
+    state += " · a first look; op by op follows";  // fewer words than then: the headline does not grow for them
+  } else {
+    state += QString(" · 90 % of measurements within %1; fits with probability %2")
+                 .arg(text(with_micro_sign(simulator::interval_text(sure.iteration_s, f.iteration_s))),
+                      text(simulator::probability_text(sure.fit_probability)));
+  }
   if (!beside_.isEmpty()) state = "<b>" + beside_.toHtmlEscaped() + "</b> · " + state;
   state_->setText(state);
   state_->setToolTip(text(evaluation->overflow.empty() ? sure.words : evaluation->overflow + "; " + sure.words));

@@ -28,6 +28,9 @@ class Headline : public QWidget {
   /// The space whose best the plan is; empty: none.
   std::function<QString()> answer_words;
 
+ protected:
+  void resizeEvent(QResizeEvent* event) override;
+
  private:
   /// What figures are compared with: those of the same work, model and training, on whatever cluster.
   struct Told {

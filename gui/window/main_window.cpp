@@ -25,6 +25,13 @@ constexpr int kBottomDockHeight = 300;            // pixels
 constexpr int kJobShare = 340, kPlanShare = 460;  // of the height
 constexpr const char* kCannotRun = "The plan cannot run: ";
 
+/// Views fit themselves into what room there is: a word in the headline does not ask how high each of them would be.
+class Views : public QTabWidget {
+ public:
+  using QTabWidget::QTabWidget;
+  bool hasHeightForWidth() const override { return false; }
+};
+
 /// Precondition: the evaluation runs.
 NamedTimeline predicted(const Evaluation& evaluation) {
   const simulator::PlacedCluster placed(evaluation.scenario.file.job.plan, evaluation.scenario.cluster);
@@ -47,7 +54,7 @@ MainWindow::MainWindow(QWidget* parent)
       banner_text_(new QLabel),
       command_(new QLineEdit),
       headline_(new Headline(document_)),
-      tabs_(new QTabWidget),
+      tabs_(new Views),
       cluster_(new ClusterView(document_)),
       plans_(new PlansView(document_)),
       timeline_(new TimelineView),

@@ -72,7 +72,7 @@ void PlanControlsPanel::add_list(const StageList& list) {
 
 void PlanControlsPanel::edit(const std::function<Scenario()>& change, const QString& words, const std::string& field) {
   try {
-    message_->clear();
+    message_->setText({});  // clear() would have all laid out anew
     document_.edit(change(), words, text(field));
   } catch (const base::Failure& failure) {
     message_->setText(text(failure.error().message));
@@ -116,7 +116,7 @@ void PlanControlsPanel::show_plan_control(const std::string& field) {
 
 void PlanControlsPanel::show_scenario() {
   showing_ = true;
-  message_->clear();
+  message_->setText({});
   const Scenario& scenario = document_.scenario();
   for (const PlanControl& plan_control : trivium::gui::plan_controls()) show_plan_control(plan_control.field);
   for (const StageList& list : stage_lists()) {

@@ -187,6 +187,45 @@ TEST_F(Shown, EnterStartsARunAndACopiedRowHasItsCells) {
   EXPECT_EQ(QGuiApplication::clipboard()->text().count('\t'), 6);
 }
 
+/// Counts what a widget is sent.
+class EventCounter : public QObject {
+ public:
+  EventCounter(QWidget& widget, QEvent::Type type) : type_(type) { widget.installEventFilter(this); }
+  int count = 0;
+
+ protected:
+  bool eventFilter(QObject* /*watched*/, QEvent* event) override {
+    count += event->type() == type_ ? 1 : 0;
+    return false;
+  }
+
+ private:
+  QEvent::Type type_;
+};
+
+// Fewer words stood in the headline while a plan was simulated: twice a turn the view below got another size, and the
+// cluster was laid out and drawn for it.
+TEST_F(Shown, AViewKeepsItsSizeWhileAPlanIsSimulated) {
+  begin(staged_scenario());
+  window_.resize(1000, 900);
+  QTest::qWait(50);
+  const QLabel& state = window_.headline().state();
+  ASSERT_GE(state.height(), 2 * state.fontMetrics().height());  // words of more than one line
+  QComboBox& recompute = window_.plan_controls().plan_control("recompute");
+  const auto turn_to = [&](const QString& wanted) {
+    choose(recompute, wanted);
+    QTest::qWait(20);  // it is drawn while it is simulated
+    ASSERT_TRUE(settles());
+    QTest::qWait(20);
+  };
+  turn_to("full");  // from now on there is a plan before
+  QWidget& canvas = window_.cluster().canvas();
+  const EventCounter resizes(canvas, QEvent::Resize), paints(canvas, QEvent::Paint);
+  for (const QString wanted : {"none", "full", "none"}) turn_to(wanted);
+  EXPECT_EQ(resizes.count, 0);
+  EXPECT_LE(paints.count, 3 * 2);  // of a first look, and op by op
+}
+
 TEST_F(Shown, AnEmptyCompareOffersWhatFillsIt) {
   begin(staged_scenario());
   window_.show_view(MainWindow::kCompare);

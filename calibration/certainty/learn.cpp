@@ -25,12 +25,9 @@ constexpr double kLeastRun = 0.01;                          // nobody measures a
 constexpr int kUsualRuns = 10;                              // prior: a class starts from so many runs of usual spread
 constexpr double kMostWeight = 30;                          // of a source's runs, lest the largest source rule
 constexpr double kMostInReach = 165;                        // the same where how far errors reach is read off
-constexpr double kNormalSpread = 1.4826;                    // of a median distance, in standard deviations
 constexpr int kTellTails = 20;                              // runs that tell their own quantiles
 constexpr double kNormalTails = 2 * 1.645;                  // from the 5 % to the 95 % quantile, in deviations
 constexpr int kRounds = 4;
-
-double square(double x) { return x * x; }
 
 auto key_of(const RunError& run) {
   const Likeness& l = run.like;

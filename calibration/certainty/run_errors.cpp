@@ -26,8 +26,9 @@ double moved(const PublishedRun& run, const std::map<std::string, SourceShift>& 
   const auto shift = shifts.find(run.source);
   if (shift != shifts.end()) return shift->second.left_out - shift->second.fitted;
   for (const MachineRuns& of : machines) {
-    if (of.others == 0 || of.machine != run.hardware || of.publisher != publisher_of(run.source)) continue;
-    return std::log1p(of.left_bias) - std::log1p(of.bias);
+    if (!of.known() || of.machine != run.hardware || of.publisher != publisher_of(run.source)) continue;
+    const ScaleErrors errors = errors_of(of);
+    return std::log1p(errors.left_bias) - std::log1p(errors.bias);
   }
   return 0;
 }

@@ -15,6 +15,10 @@ struct Pair {
   double error() const { return predicted / measured - 1; }
 };
 
+inline constexpr double kNormalSpread = 1.4826;  ///< standard deviations that a median distance of normal errors is
+
+constexpr double square(double x) { return x * x; }
+
 /// Middle value, the mean of the two middle ones for an even count; 0 for none.
 double median(std::vector<double> values);
 

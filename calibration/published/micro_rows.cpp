@@ -23,7 +23,6 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::int64_t kMost = std::int64_t{1} << 40;
-constexpr double kSimuMaxPeak = 312e12;  // the peak its efficiencies are of
 constexpr double kLeastFlops = 10e9;
 
 program::Op product(program::OpKind kind, program::DType type, std::int64_t m, std::int64_t n, std::int64_t k) {
@@ -52,8 +51,19 @@ std::int64_t number_in(const CsvTable::Row& row, const std::string& name) {
   return value;
 }
 
-void read_simumax(const CsvTable& table, std::vector<MicroRow>& rows) {
-  const hardware::Node node = hardware::load_node("a100-pcie-80gb");
+/// Products that SimuMax measured on one of its machines, as shares of the device's peak.
+struct SimuMaxTable {
+  const char* machine;     ///< profile
+  const char* name;        ///< for people
+  const char* efficiency;  ///< column
+  double peak;             ///< FLOP/s that the shares are of
+  bool fitted;
+};
+constexpr SimuMaxTable kSimuMaxA100{"a100-pcie-80gb", "A100-PCIe", "efficiency_of_312TFLOPs", 312e12, true};
+constexpr SimuMaxTable kSimuMaxB200{"simumax-b200-8x", "B200", "efficiency_of_2250TFLOPs", 2250e12, false};
+
+void read_simumax(const CsvTable& table, const SimuMaxTable& of, std::vector<MicroRow>& rows) {
+  const hardware::Node node = hardware::load_node(of.machine);
   for (std::size_t i = 0; i < table.rows(); ++i) {
     const CsvTable::Row row = table.row(i);
     if (row.text("op") != "matmul") continue;
@@ -64,10 +74,12 @@ void read_simumax(const CsvTable& table, std::vector<MicroRow>& rows) {
                                        : product(program::OpKind::kMatmul, program::DType::kBf16, m, n, k);
     MicroRow one;
     one.name = fmt::format("{} x {} x {}{}", m, n, k, accumulated ? " accumulated" : "");
-    one.source = accumulated ? "SimuMax A100-PCIe products, accumulated" : "SimuMax A100-PCIe products";
+    one.source = fmt::format("SimuMax {} products{}", of.name, accumulated ? ", accumulated" : "");
     one.node = node;
-    one.seconds = op.flops / (row.positive("efficiency_of_312TFLOPs") * kSimuMaxPeak);
+    one.seconds = op.flops / (row.positive(of.efficiency) * of.peak);
     one.predict = predictor_of(op);
+    one.product = true;
+    one.fitted = of.fitted;
     rows.push_back(std::move(one));
   }
 }
@@ -86,6 +98,7 @@ void read_deepbench(const CsvTable& table, std::vector<MicroRow>& rows) {
     one.node = node;
     one.seconds = row.positive("time_ms") * kMilli;
     one.predict = predictor_of(op);
+    one.product = true;
     rows.push_back(std::move(one));
   }
 }
@@ -114,12 +127,18 @@ void read_allreduce(const CsvTable& table, std::vector<MicroRow>& rows) {
 bool read_table(const fs::path& path, std::vector<MicroRow>& rows) {
   const std::string text = base::read_file(path);
   const std::string header = text.substr(0, text.find_first_of("\r\n"));
-  const auto reads = header == "source,op,shape,efficiency_of_312TFLOPs"                      ? &read_simumax
-                     : header == "source,workload,M,N,K,transA,transB,time_ms,tflops"         ? &read_deepbench
-                     : header.starts_with("source,gpu,gpus,size_bytes,time_us_out_of_place,") ? &read_allreduce
-                                                                                              : nullptr;
-  if (reads == nullptr) return false;
-  reads(CsvTable(text, path.string()), rows);
+  const auto table = [&] { return CsvTable(text, path.string()); };
+  for (const SimuMaxTable* of : {&kSimuMaxA100, &kSimuMaxB200}) {
+    if (header != fmt::format("source,op,shape,{}", of->efficiency)) continue;
+    read_simumax(table(), *of, rows);
+    return true;
+  }
+  if (header == "source,workload,M,N,K,transA,transB,time_ms,tflops") {
+    read_deepbench(table(), rows);
+    return true;
+  }
+  if (!header.starts_with("source,gpu,gpus,size_bytes,time_us_out_of_place,")) return false;
+  read_allreduce(table(), rows);
   return true;
 }
 

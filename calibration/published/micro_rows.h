@@ -17,11 +17,13 @@ struct MicroRow {
   hardware::Node node;
   double seconds = 0;
   std::function<double(const hardware::Node&)> predict;  ///< seconds on such a node; safe from several threads
-  bool fitted = true;  ///< false: judged only (the profiles hold these curves as they were measured)
+  bool fitted = true;    ///< false: judged only (the profiles hold these curves as they were measured)
+  bool product = false;  ///< of matrices; else a collective
 };
 
 /// Reads a table, or every table (`*.csv`) of a folder, in name order. Known by their columns are
-/// * products: source,op,shape,efficiency_of_312TFLOPs (A100-PCIe, bf16; op "matmul" is read, others are not modelled);
+/// * products: source,op,shape,efficiency_of_312TFLOPs (A100-PCIe, bf16; op "matmul" is read, others are not modelled)
+///   or efficiency_of_2250TFLOPs (B200 of `simumax-b200-8x`, likewise; judged only);
 /// * products: source,workload,M,N,K,transA,transB,time_ms,tflops (V100, fp16; of 10 GFLOP and more: the others are
 ///   skinny products of recurrent networks);
 /// * all-reduce inside a node: source,gpu,gpus,size_bytes,time_us_out_of_place,… (A100 and V100 nodes of eight).

@@ -23,11 +23,17 @@ namespace {
 /// Times and memory of one configuration, or why there are none.
 struct Outcome {
   double iteration_s = 0;
-  double peak_bytes = 0;
+  double peak_bytes = 0;  ///< of the fullest device
+  double told_bytes = 0;  ///< of the device whose memory the trainer prints
   std::optional<bool> fits = std::nullopt;
   std::optional<std::string> unsupported = std::nullopt;
   std::optional<simulator::Certainty> certainty = std::nullopt;
 };
+
+double told_bytes(const program::Job& job, std::span<const simulator::StageMemory> stages, double peak_bytes) {
+  const bool first = program::find_stack(job.plan.stack)->tells_first_rank;
+  return first && !stages.empty() ? static_cast<double>(stages.front().total()) : peak_bytes;
+}
 
 /// What did not run has no time to be compared with: its memory alone is predicted. A plan that is refused (more stages
 /// than layers) would not run either.
@@ -41,6 +47,7 @@ Outcome predict_memory(const PublishedRun& run) {
     room = std::min(room, static_cast<double>(stage.capacity) / static_cast<double>(stage.total()));
   }
   return {.peak_bytes = peak,
+          .told_bytes = told_bytes(run.job, prepared.value().memory(), peak),
           .fits = !prepared.value().too_big(),
           .certainty = simulator::certainty_of(run.job, run.cluster, {.peak_bytes = peak, .room = room})};
 }
@@ -57,6 +64,7 @@ Outcome predict(const PublishedRun& run) {
   certainty.iteration_s = {certainty.iteration_s.low * crowding, certainty.iteration_s.high * crowding};
   return {.iteration_s = simulation.iteration_s * crowding,
           .peak_bytes = static_cast<double>(simulation.peak_memory_bytes),
+          .told_bytes = told_bytes(run.job, prepared.memory(), static_cast<double>(simulation.peak_memory_bytes)),
           .fits = !prepared.too_big(),
           .certainty = std::move(certainty)};
 }
@@ -119,7 +127,7 @@ ValidationRow row_of(const PublishedRun& run, const Outcome& outcome) {
   row.unsupported = outcome.unsupported;
   if (row.unsupported) return row;
   if (outcome.peak_bytes > 0) {
-    row.predicted_peak_bytes = outcome.peak_bytes - (run.allocated ? beside_allocator(run.cluster) : 0);
+    row.predicted_peak_bytes = outcome.told_bytes - (run.allocated ? beside_allocator(run.cluster) : 0);
   }
   if (outcome.certainty && row.predicted_peak_bytes) {
     const double share = *row.predicted_peak_bytes / outcome.peak_bytes;

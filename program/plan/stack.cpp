@@ -201,6 +201,7 @@ StackTraits nanotron() {
   h.fills_half_gradients = true;
   h.balances_by_cost = true;             // nanotron/models/base.py, build_model
   h.overlaps_tensor_collectives = true;  // scaling_benchmarks.py: tp_linear_async_communication with REDUCE_SCATTER
+  h.tells_first_rank = true;             // measured: one micro-batch over two stages takes what the first holds
   h.saves_gathered_inputs = true;  // tensor_parallel/functional.py: autograd keeps what a column product was given
   h.pipelined_issue = 0.20e-3;     // docs/explanation/cost-model.md, "Stacks"
   h.logit_bytes = 8;  // measured: memory of the Ultra-Scale Playbook's runs by micro-batch: two fp32 copies

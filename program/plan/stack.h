@@ -27,6 +27,7 @@ struct StackTraits {
   bool fuses_latents = false;      ///< heads are made of latents and turned in one kernel each for queries and keys
   bool gathers_scaled_tensors = false;  ///< sequence parallel: in 8 bits, where a tensor has one scale
   bool fills_half_gradients = false;    ///< autograd fills 16-bit gradients, then adds them to wide ones
+  bool tells_first_rank = false;        ///< memory that it prints is that of the first stage, not of the fullest
   bool saves_gathered_inputs = false;   ///< sequence parallel: products keep their gathered inputs for the backward
   double pipelined_issue = 0;       ///< s of the host for every tensor collective and rank of its group, in a pipeline
   bool balances_by_cost = false;    ///< stages hold equal work, the head counted as what its product takes

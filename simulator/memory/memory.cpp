@@ -17,7 +17,7 @@ std::string gib(std::int64_t bytes) { return fmt::format("{:.1f}", static_cast<d
 StageLimits limits_of(const hardware::Node& node, int ranks) {
   const auto share = static_cast<std::int64_t>(node.host_memory.value()) / std::min(node.devices, std::max(1, ranks));
   return {static_cast<std::int64_t>(node.device.memory.value() * node.device.usable),
-          static_cast<std::int64_t>(node.device.reserved.value()), share};
+          static_cast<std::int64_t>(node.device.reserved.value()), share, node.devices};
 }
 
 /// What stacks allocate in addition to the model's state: 16-bit gradients that autograd fills before they are added to
@@ -54,16 +54,17 @@ std::vector<Sharing> frames_of(const program::Role& role) {
 }
 
 /// What a stack's layers hold in addition to the Program's buffers: the head's loss, and gathered inputs of products.
-std::int64_t held_by_layers(const program::Program& program, const program::Role& role) {
+std::int64_t held_by_layers(const program::Program& program, const program::Role& role, int node_devices) {
   const program::Settings& s = program.settings;
   const std::int64_t micro_batch = s.batch.micro_batch_of(role.first_replica), tensor = program.mesh.tensor();
   const std::int64_t tokens = micro_batch * s.batch.sequence / program.mesh.context();
-  // Sequence parallel: a stage hands on 1/t of its output. Of each layer, inputs of products stay gathered, and the
-  // gate's activation, four times as wide, along with its product. By the Ultra-Scale Playbook's memory: two inputs
-  // without a pipeline, with one a single input and half as much again of the rest.
-  const bool pipelined = program.mesh.pipeline() > 1;
-  const std::int64_t outputs = (pipelined ? 1 : 2) * (tensor - 1) + (pipelined ? 6 : 4);
-  const std::int64_t kept = micro_batch * s.sent_bytes_per_sample * outputs;
+  // In outputs of a layer, of which sequence parallelism leaves a rank 1/t, by the Ultra-Scale Playbook's memory: the
+  // gate's activation, four times as wide, along with its product, and what else autograd keeps; but in pipelines whose
+  // tensor groups span nodes, one and a half gathered inputs of products, as some of those runs kept two of a layer and
+  // others none, by a switch that is not printed.
+  const bool gathers = tensor <= node_devices || program.mesh.pipeline() == 1;
+  const std::int64_t half_outputs = gathers ? 12 + 3 * (tensor - 1) : 16;
+  const std::int64_t kept = micro_batch * s.sent_bytes_per_sample * half_outputs / 2;
   std::int64_t bytes = 0;
   for (const Sharing& sharing : frames_of(role)) {
     const program::ChunkTemplate& kind = program.kinds[static_cast<std::size_t>(sharing.kind)];
@@ -119,6 +120,7 @@ std::vector<StageLimits> limits_of(const program::Mesh& mesh, std::span<const in
       least.capacity = std::min(least.capacity, here.capacity);
       least.host_capacity = std::min(least.host_capacity, here.host_capacity);
       least.reserved = std::max(least.reserved, here.reserved);
+      least.devices = std::min(least.devices, here.devices);
     }
     if (seen.empty()) limits.emplace_back();
   }
@@ -136,7 +138,8 @@ StageMemory memory_of(const program::Program& program, const program::Role& role
   memory.gradients = bytes(program::Space::kGradient);
   memory.optimizer = bytes(program::Space::kOptimizer);
   memory.activations = bytes(program::Space::kFrame) + bytes(program::Space::kTokens) +
-                       bytes(program::Space::kDeferred) - freed_outputs(program, role) + held_by_layers(program, role);
+                       bytes(program::Space::kDeferred) - freed_outputs(program, role) +
+                       held_by_layers(program, role, limits.devices);
   memory.workspace = bytes(program::Space::kWorkspace) + bytes(program::Space::kForwardWorkspace) +
                      bytes(program::Space::kScalar) + bytes(program::Space::kGathered) +
                      bytes(program::Space::kStaging);

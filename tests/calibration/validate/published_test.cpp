@@ -366,13 +366,33 @@ void expect_order_of_well_used(const std::vector<Sweep>& sweeps) {
   EXPECT_EQ(regrets[7], 0);
 }
 
+// Mean error of the memory of the Ultra-Scale Playbook's first rank; of the fullest stage it would be 0.12.
+void expect_memory_of_first_ranks(const Validation& result) {
+  double sum = 0, one_batch = 0;
+  int runs = 0, of_one_batch = 0;
+  for (const ValidationRow& row : result.rows) {
+    if (!row.measured_peak_bytes || !row.predicted_peak_bytes) continue;
+    const double error = *row.predicted_peak_bytes / *row.measured_peak_bytes - 1;
+    sum += std::abs(error), ++runs;
+    if (row.case_name.find("-pp2-") == std::string::npos || row.case_name.find("-ga1-") == std::string::npos) continue;
+    one_batch += error, ++of_one_batch;  // the last of two stages holds as much and the head's logits besides
+  }
+  ASSERT_GT(runs, 800);
+  EXPECT_LT(sum / runs, 0.105);
+  ASSERT_GT(of_one_batch, 10);
+  EXPECT_LT(one_batch / of_one_batch, 0.05);
+}
+
 // Of the Ultra-Scale Playbook's configurations that ran, and that did not, nine in ten are told rightly.
 TEST(PublishedModernTables, TellWhatDidNotRun) {
   int told = 0, rightly = 0;
   for (const char* table : {"ultrascale_playbook_h100.csv", "ultrascale_playbook_h100_did_not_run.csv"}) {
     const Validation result = validate_published(kModernRuns / table);
     expect_named_reasons(result);
-    if (!result.sweeps.empty()) expect_order_of_well_used(result.sweeps);
+    if (!result.sweeps.empty()) {
+      expect_order_of_well_used(result.sweeps);
+      expect_memory_of_first_ranks(result);
+    }
     for (const ValidationGroup& group : result.groups) {
       if (group.by != "source") continue;
       told += group.told;
@@ -380,7 +400,7 @@ TEST(PublishedModernTables, TellWhatDidNotRun) {
     }
   }
   EXPECT_EQ(told, 1601);
-  EXPECT_GT(rightly, 0.92 * told);
+  EXPECT_GT(rightly, 0.93 * told);
 }
 
 // Every table is in one of the tests above.

@@ -92,12 +92,10 @@ std::string refusal_of_codes(const program::Settings& settings, const program::O
     return fmt::format("the CUDA backend's fp8 needs precision bf16, not {}; use --precision bf16",
                        name_of(settings.precision));
   }
-  if (op.kind == OpKind::kQuantize ? op.parts > 1 : op.experts > 0) {
-    return "the CUDA backend has no fp8 for experts yet; use --fp8 none, or --backend cpu";
-  }
-  if (op.kind == OpKind::kQuantize && op.out[1] != program::kNoBuffer && op.m % kRows != 0) {
-    return fmt::format("the CUDA backend's fp8 takes tokens in multiples of {}, not {}; use another micro-batch", kRows,
-                       op.m / op.parts);
+  if (op.kind == OpKind::kQuantize && op.out[1] != program::kNoBuffer && op.m / op.parts % kRows != 0) {
+    return fmt::format("the CUDA backend's fp8 takes tokens{} in multiples of {}, not {}; use another micro-batch{}",
+                       op.parts > 1 ? " of an expert" : "", kRows, op.m / op.parts,
+                       op.parts > 1 ? " or capacity_factor" : "");
   }
   return "";
 }

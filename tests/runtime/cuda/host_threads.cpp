@@ -230,6 +230,10 @@ void HostLauncher::gemm(const Gemm& g) {
   const bool is_coded = g.a_codes != Codes::kNone;
   if (is_coded && (g.a_transposed || !g.b_transposed || g.lda % 16 != 0 || g.ldb % 16 != 0 || g.n % 16 != 0))
     throw std::logic_error("a product in 8 bits as cuBLASLt has none");
+  for (const void* scale : {g.a_scale, g.b_scale}) {
+    if (reinterpret_cast<std::uintptr_t>(scale) % 16 != 0)
+      throw std::logic_error("a scale that cuBLASLt does not read");
+  }
   const float scales = is_coded ? *g.a_scale * *g.b_scale : 1.0F;
   for (int batch = 0; batch < g.batch; ++batch) {
     for (std::int64_t i = 0; i < g.m; ++i) {

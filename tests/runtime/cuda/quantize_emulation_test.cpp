@@ -1,6 +1,7 @@
 // Casts to 8 bits, and products of them, against the CPU backend: every code and every scale is the same. Codes of
 // columns lie transposed here, run by run.
 #include <algorithm>
+#include <cmath>
 #include <limits>
 
 #include "program/ir/fp8_layout.h"
@@ -84,7 +85,11 @@ struct Cast {
   Fp8Layout layout;
 };
 Cast cast_by_cpu(Fp8Operand operand, std::int64_t runs, std::int64_t rows, std::int64_t columns, unsigned seed) {
-  const EmulatedCall call = cast_of(operand, runs, rows, columns, uniform(runs * rows * columns, seed));
+  std::vector<double> numbers = uniform(runs * rows * columns, seed);
+  for (std::size_t i = 0; i < numbers.size(); ++i) {  // so that every run has a scale of its own
+    numbers[i] = std::ldexp(numbers[i], static_cast<int>(i / static_cast<std::size_t>(rows * columns)));
+  }
+  const EmulatedCall call = cast_of(operand, runs, rows, columns, numbers);
   return {call.on_cpu(DType::kBf16)[0], program::cast_layout(call.op, true)};
 }
 
@@ -117,6 +122,27 @@ TEST(CodedProductEmulation, MultipliesWhatCodesStandFor) {
   expect_product(forward, x, w, false, true);
   expect_product(dgrad.with_out(0, Form::kTyped, uniform(kM * kK, 6)), dy, w, false, false);
   expect_product(wgrad.with_out(0, Form::kWide, uniform(kK * kN, 7)), x, dy, true, true);
+}
+
+// Two experts whose rows come from three ranks: six runs of rows, two of weights, whose scales lie 4 bytes apart.
+TEST(CodedProductEmulation, MultipliesEveryExpertsRowsByItsWeight) {
+  constexpr std::int64_t kRows = 32, kN = 64, kK = 48, kExperts = 2, kParts = 3, kRuns = kExperts * kParts;
+  const Cast x = cast_by_cpu(Fp8Operand::kInput, kRuns, kRows, kK, 1),
+             w = cast_by_cpu(Fp8Operand::kWeight, kExperts, kK, kN, 2),
+             dy = cast_by_cpu(Fp8Operand::kGradient, kRuns, kRows, kN, 3);
+  const auto call_of = [&](OpKind kind) {
+    EmulatedCall call(kind, kRows * kParts, kN, kK);
+    call.op.experts = kExperts, call.op.parts = kParts;
+    return call;
+  };
+  EmulatedCall forward = call_of(OpKind::kExpertMatmul), dgrad = call_of(OpKind::kExpertMatmulDgrad),
+               wgrad = call_of(OpKind::kExpertMatmulWgrad);
+  forward.with_out(0, Form::kTyped, uniform(kRuns * kRows * kN, 4));
+  expect_product(forward, x, w, false, true);
+  dgrad.with_out(0, Form::kTyped, uniform(kRuns * kRows * kK, 5));
+  expect_product(dgrad, dy, w, false, false);
+  wgrad.with_out(0, Form::kWide, uniform(kExperts * kK * kN, 6));
+  expect_product(wgrad, x, dy, true, true);
 }
 
 }  // namespace

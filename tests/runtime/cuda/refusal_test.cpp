@@ -107,7 +107,9 @@ TEST(CudaRefusal, NamesWhatItDoesNotReduceOrFuse) {
   job.plan.micro_batch = 1, job.training.sequence = 8;
   EXPECT_THAT(refusal_for(job), testing::HasSubstr("takes tokens in multiples of 16, not 8"));
   job.training.sequence = 16, job.model.linear_bias = false, job.model.experts = models::Experts{.count = 4};
-  EXPECT_THAT(refusal_for(job), testing::HasSubstr("no fp8 for experts yet"));
+  EXPECT_THAT(refusal_for(job), testing::HasSubstr("takes tokens of an expert in multiples of 16, not 5"));
+  job.model.experts->capacity_factor = 4;
+  EXPECT_EQ(refusal_for(job), "");
   job = job_of(DType::kFp32);
   job.plan.fp8 = program::Fp8::kCurrent;
   EXPECT_THAT(refusal_for(job), testing::HasSubstr("needs precision bf16, not fp32"));

@@ -13,6 +13,7 @@ export TMPDIR=$work TRIVIUM_NCCL_TIMEOUT_S=60
 printf '{"schema": "trivium.model/1", "name": "toy", "source": "test", "layers": 4, "hidden": 32, "heads": 4, "vocab": 256, "max_sequence": 16}' >toy.json
 sed 's/"vocab"/"linear_bias": false, "experts": {"count": 4, "top_k": 2, "every": 2, "capacity_factor": 1.25}, "vocab"/' toy.json >mixture.json
 sed 's/"layers": 4, "hidden": 32, "heads": 4/"layers": 2, "hidden": 128, "heads": 2/' toy.json >wide.json  # heads of 64: fused attention in 16 bits
+sed 's/"capacity_factor": 1.25/"capacity_factor": 1/' mixture.json >coded-mixture.json
 for i in $(seq 4000); do printf '%d ' $((i * i % 97)); done >text.txt
 
 wrong() {
@@ -77,6 +78,11 @@ END
     coded=$(on_cores --model wide.json --steps 2 --fp8 current --micro-batch 2)
     follows "late 7" "$coded" 2e-3 --model wide.json --steps 2 --precision bf16 --fp8 current --micro-batch 2
     follows 5 "$coded" 2e-3 --model wide.json --steps 2 --precision bf16 --fp8 current --micro-batch 2 --tensor 2 --data 2
+    # Experts, of 16 rows each: a product and a scale for every one, and for every rank that rows come from.
+    coded=$(on_cores --model coded-mixture.json --steps 2 --fp8 current --micro-batch 2)
+    for split in "" "--data 2 --expert 2"; do
+      follows "late 5" "$coded" 2e-3 --model coded-mixture.json --steps 2 --precision bf16 --fp8 current --micro-batch 2 $split
+    done
     for precision in bf16 fp16; do
       follows late "$one" 2e-3 --model wide.json --steps 2 --precision $precision --attention flash --data 2 --zero-stage 1
       follows 3 "$one" 2e-3 --model wide.json --steps 2 --precision $precision --attention unfused --tensor 2

@@ -111,6 +111,8 @@ void expect_losses_in_8_bits(program::Fp8 recipe) {
 }
 
 TEST(GpuTraining, FollowsTheCpuInFp8) { expect_losses_in_8_bits(program::Fp8::kCurrent); }
+TEST(GpuTraining, FollowsTheCpuInFp8WithBlocks) { expect_losses_in_8_bits(program::Fp8::kBlock); }
+TEST(GpuTraining, FollowsTheCpuInMxfp8) { expect_losses_in_8_bits(program::Fp8::kMxfp8); }
 
 TEST(GpuTraining, FollowsTheCpuInFp16) {
   for (const auto attention : {program::Attention::kUnfused, program::Attention::kFlash}) {

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # `trivium run --backend cuda` on the fake GPU, a process a rank: whatever the split, the precision and the switches, and
 # whenever the device gets to its work, a training comes to the loss of one rank on cores.
-# run.sh TRIVIUM PART: `splits`, `precisions`, `switches`, `checkpoints`, `memory`, `products` or
-# `failures`.
+# run.sh TRIVIUM PART: `splits`, `precisions`, `blocks`, `switches`, `checkpoints`, `memory`, `products`
+# or `failures`.
 set -euo pipefail
 trivium=$1
 work=$(mktemp -d)
@@ -88,6 +88,21 @@ END
       follows 3 "$one" 2e-3 --model wide.json --steps 2 --precision $precision --attention unfused --tensor 2
       follows 4 "$one" 2e-3 --model wide.json --steps 2 --precision $precision --attention flash --context 2
       follows 5 "$mixture" 2e-3 --model mixture.json --steps 2 --precision $precision --attention flash --tensor 2 --context 2
+    done
+    ;;
+  blocks)
+    # Scales of blocks: Hopper has products of block's, Blackwell of both, and where there is none they are in bf16,
+    # which is told.
+    for recipe in block mxfp8; do
+      for model in wide coded-mixture; do
+        coded=$(on_cores --model $model.json --steps 2 --fp8 $recipe --micro-batch 4)
+        for sm in 89 90 100; do
+          FAKE_GPU_SM=$sm follows 5 "$coded" 2e-3 --model $model.json --steps 2 --precision bf16 --fp8 $recipe --micro-batch 4
+          told=$(grep -c "note: this GPU has no products in 8 bits by the scales of fp8 $recipe" err || true)
+          case $recipe$sm in block89 | mxfp889 | mxfp890) [ "$told" = 1 ] ;; *) [ "$told" = 0 ] ;; esac || wrong "$recipe on sm_$sm: told $told times"
+          ! grep "cuBLASLt has no product" err || wrong "$recipe on sm_$sm"
+        done
+      done
     done
     ;;
   switches)

@@ -30,7 +30,7 @@ bool has_fp8(const hardware::Device& device, Fp8 recipe) {
 
 bool reads_codes_back(const hardware::Device& device, Fp8 recipe, const program::StackTraits& stack) {
   const bool blocks = recipe == Fp8::kBlock || recipe == Fp8::kMxfp8;
-  return blocks && stack.name == "trivium" && device.kind == hardware::DeviceKind::kGpu &&
+  return blocks && stack.reads_codes_back && device.kind == hardware::DeviceKind::kGpu &&
          device.peak.contains(hardware::Arithmetic::kFp8) && !device.fp8.products.empty() && !has_fp8(device, recipe);
 }
 

@@ -182,12 +182,11 @@ Scaling scaling_of(std::int32_t mode) {
 /// from sm_100 on, of whole blocks. They sum as precisely as they can.
 bool takes_scales(const Description& d, const Sizes& s) {
   const Scaling a = scaling_of(d.mode_a), b = scaling_of(d.mode_b);
-  const int major = Machine::get().compute_capability() / 10;
+  const int sm = Machine::get().compute_capability();
   if (!trivium::runtime::cuda::go_together(a, b)) return false;
-  if (a == Scaling::kTensor) return true;
-  if (d.fast != 0) return false;
-  if (a == Scaling::kVectors32) return major >= 10 && s.k % 32 == 0;
-  return Machine::get().compute_capability() == 90 && s.m % 4 == 0 && s.n % 4 == 0;
+  if (a == Scaling::kTensor || d.fast != 0) return a == Scaling::kTensor;
+  if (a == Scaling::kVectors32) return sm >= 100 && s.k % 32 == 0;
+  return sm == 90 && s.m % 4 == 0 && s.n % 4 == 0;
 }
 
 /// cuBLAS 13, "cublasLtMatmul": operands in 8 bits are A transposed and B as it is, of rows of whole 16 bytes, not both

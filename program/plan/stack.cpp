@@ -19,6 +19,7 @@ constexpr std::int64_t kMegatronVocabMultiple = 128;  // --make-vocab-size-divis
 StackTraits trivium() {
   StackTraits h;
   h.name = "trivium";
+  h.reads_codes_back = true;
   h.splits_backward = true;
   h.separate_tied_gradients = true;  // DESIGN "Numerics": the two uses accumulate apart and are added once
   return h;

@@ -55,6 +55,7 @@ struct StackTraits {
   double network_reach = 1;      ///< collectives over nodes reach no more than this of the adapters' bandwidth
   bool splits_backward = false;  ///< weight gradients as a pass of their own, as zero_bubble needs
   double usual_dropout = 0;      ///< of runs that do not say
+  bool reads_codes_back = false;  ///< fp8 by blocks without such products: they are of the same numbers in 16 bits
   /// Parameters a second that a rank's share of its host's cores updates, where an offloaded optimizer runs there:
   /// gradients go to the host, parameters come back. 0: its state comes to the device instead.
   double host_adam = 0;

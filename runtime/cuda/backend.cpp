@@ -21,6 +21,7 @@ using program::Lane;
 
 constexpr int kAmpere = 8;  // compute capability, major number: bf16, and tensor cores as the kernels use them
 constexpr int kHopper = 9;  // products of warpgroups
+constexpr int kBlackwell = 10;
 
 /// Selects the thread's device from here on. What belongs to a device, e.g. a cuBLASLt handle, is created after it.
 int chosen(int device) {
@@ -34,6 +35,15 @@ cudaMemoryType type_of(const void* memory) {
   return attributes.type;
 }
 
+/// As cuBLAS 13 documents them ("Narrow Precision Data Types Usage"); CUDA 12.9 has them first.
+ScaledProducts scaled_products_of([[maybe_unused]] int major, [[maybe_unused]] int minor) {
+#if CUBLAS_VERSION >= 120900
+  if (major >= kBlackwell) return ScaledProducts::kBlocks32;
+  if (major == kHopper && minor == 0) return ScaledProducts::kBlocks128;
+#endif
+  return ScaledProducts::kNone;
+}
+
 // Code with Hopper's warpgroup products runs on sm_90 alone, and is only in modules that are built for sm_90a.
 DeviceWords words_of(int device) {
   int major = 0, minor = 0;
@@ -45,7 +55,8 @@ DeviceWords words_of(int device) {
   constexpr bool kBuilt = false;
 #endif
   const bool is_ada = major == kAmpere && minor == 9;
-  return {major >= kAmpere, major >= kHopper || is_ada, kBuilt && major == kHopper && minor == 0};
+  return {major >= kAmpere, major >= kHopper || is_ada, scaled_products_of(major, minor),
+          kBuilt && major == kHopper && minor == 0};
 }
 
 /// Zeroes memory of the host by as many threads as its size is worth.
@@ -113,6 +124,11 @@ CudaBackend::~CudaBackend() {
   for (auto& graphs : graphs_) graphs.reset();
   for (auto& lane : lanes_) lane.reset();
   for (const cudaStream_t stream : streams_) static_cast<void>(cudaStreamDestroy(stream));
+}
+
+std::string CudaBackend::slow_path(const program::Program& program) const {
+  const std::string attention = slow_path_of(program, words_.tiles), codes = read_back_of(program, words_.scaled);
+  return attention.empty() ? codes : codes.empty() ? attention : fmt::format("{}; {}", attention, codes);
 }
 
 std::string CudaBackend::refusal(const program::Program& program, const program::Op& op) const {

@@ -37,7 +37,7 @@ class CudaBackend final : public Backend, public Idling {
   std::string_view name() const override { return "CUDA"; }
   std::string refusal(const program::Program& program, const program::Op& op) const override;
 
-  std::string slow_path(const program::Program& program) const override { return slow_path_of(program, words_.tiles); }
+  std::string slow_path(const program::Program& program) const override;
 
   Memory allocate(std::int64_t bytes) override;
   Memory allocate_on_host(std::int64_t bytes) override;

@@ -29,6 +29,29 @@ cudaDataType_t data_type(Codes codes, program::DType type) {
 
 std::int64_t size_of(Codes codes, program::DType type) { return codes == Codes::kNone ? size_of(type) : 1; }
 
+/// Only devices for which backend.cpp says so are asked for another than kTensor.
+#if CUBLAS_VERSION >= 120900
+std::int32_t scale_mode(Scaling scaling) {
+  if (scaling == Scaling::kVectors128) return CUBLASLT_MATMUL_MATRIX_SCALE_VEC128_32F;
+  if (scaling == Scaling::kSquares128) return CUBLASLT_MATMUL_MATRIX_SCALE_BLK128x128_32F;
+  if (scaling == Scaling::kVectors32) return CUBLASLT_MATMUL_MATRIX_SCALE_VEC32_UE8M0;
+  return CUBLASLT_MATMUL_MATRIX_SCALE_SCALAR_32F;
+}
+#endif
+
+std::string_view name_of(Scaling scaling) {
+  switch (scaling) {
+    case Scaling::kVectors128:
+      return " by 128";
+    case Scaling::kSquares128:
+      return " by 128 x 128";
+    case Scaling::kVectors32:
+      return " by 32";
+    default:
+      return "";
+  }
+}
+
 std::string_view name_of(Codes codes) { return codes == Codes::kNone ? "" : codes == Codes::kE4M3 ? " e4m3" : " e5m2"; }
 
 /// Products of fp32 are exact to 24 bits, or with TRIVIUM_TF32=1 in the environment to the 11 of tensor cores.
@@ -65,13 +88,15 @@ constexpr std::int64_t kResultAlignment = 256;  // what cudaMalloc gives, and th
 /// All that an algorithm depends on, in words that mean the same in every build.
 std::string shape_of(const Gemm& g) {
   return fmt::format(
-      "({}, {}) x ({}, {}) {}{}{}{} to {}{} a {}{} b {}{} c {} beta {} bias {} batch {} {} {} {} epilogue {} at {} {} "
+      "({}, {}) x ({}, {}) {}{}{}{}{}{} to {}{} a {}{} b {}{} c {} beta {} bias {} batch {} {} {} {} epilogue {} at {} "
+      "{} "
       "{} "
       "{} {}",
-      g.m, g.k, g.k, g.n, name_of(g.type), name_of(g.a_codes), name_of(g.b_codes), g.fast_sums ? " fast" : "",
-      name_of(g.out), compute_type(g.type) == CUBLAS_COMPUTE_32F ? "" : " tf32", g.lda, g.a_transposed ? "t" : "",
-      g.ldb, g.b_transposed ? "t" : "", g.ldc, g.beta != 0 ? 1 : 0, g.bias != nullptr ? 1 : 0, g.batch, g.stride_a,
-      g.stride_b, g.stride_c, name_of(g.epilogue), alignment_of(g.a, g.stride_a, g.type, g.a_codes),
+      g.m, g.k, g.k, g.n, name_of(g.type), name_of(g.a_codes), name_of(g.a_scaling), name_of(g.b_codes),
+      name_of(g.b_scaling), g.fast_sums ? " fast" : "", name_of(g.out),
+      compute_type(g.type) == CUBLAS_COMPUTE_32F ? "" : " tf32", g.lda, g.a_transposed ? "t" : "", g.ldb,
+      g.b_transposed ? "t" : "", g.ldc, g.beta != 0 ? 1 : 0, g.bias != nullptr ? 1 : 0, g.batch, g.stride_a, g.stride_b,
+      g.stride_c, name_of(g.epilogue), alignment_of(g.a, g.stride_a, g.type, g.a_codes),
       alignment_of(g.b, g.stride_b, g.type, g.b_codes), alignment_of(g.c, g.stride_c, g.out),
       alignment_of(g.bias, 0, g.out), alignment_of(g.aux, 0, g.out));
 }
@@ -103,6 +128,10 @@ struct GemmEngine::Plan {
     if (g.epilogue != Epilogue::kNone) set(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, g.n);
     point_at(g);
     if (g.a_codes != Codes::kNone) set(CUBLASLT_MATMUL_DESC_FAST_ACCUM, static_cast<std::int8_t>(g.fast_sums ? 1 : 0));
+#if CUBLAS_VERSION >= 120900
+    if (g.b_scaling != Scaling::kTensor) set(CUBLASLT_MATMUL_DESC_A_SCALE_MODE, scale_mode(g.b_scaling));
+    if (g.a_scaling != Scaling::kTensor) set(CUBLASLT_MATMUL_DESC_B_SCALE_MODE, scale_mode(g.a_scaling));
+#endif
     first = layout(data_type(g.b_codes, g.type), g.b_transposed ? g.k : g.n, g.b_transposed ? g.n : g.k, g.ldb, g.batch,
                    g.stride_b);
     second = layout(data_type(g.a_codes, g.type), g.a_transposed ? g.m : g.k, g.a_transposed ? g.k : g.m, g.lda,
@@ -293,7 +322,9 @@ GemmEngine::Plan& GemmEngine::plan_for(const Gemm& g, cudaStream_t stream, void*
                 alignment_of(g.aux, 0, g.out),
                 g.a_codes,
                 g.b_codes,
-                g.fast_sums};
+                g.fast_sums,
+                g.a_scaling,
+                g.b_scaling};
   std::unique_ptr<Plan>& plan = plans_[key];
   if (!plan) {
     auto made = std::make_unique<Plan>(g);

@@ -45,9 +45,10 @@ class GemmEngine {
  private:
   struct Plan;
   /// All that an algorithm depends on: sizes, types, layouts, and what the addresses are multiples of.
-  using Key = std::tuple<std::int64_t, std::int64_t, std::int64_t, program::DType, program::DType, bool, bool,
-                         std::int64_t, std::int64_t, std::int64_t, bool, bool, int, std::int64_t, std::int64_t,
-                         std::int64_t, Epilogue, unsigned, unsigned, unsigned, unsigned, unsigned, Codes, Codes, bool>;
+  using Key =
+      std::tuple<std::int64_t, std::int64_t, std::int64_t, program::DType, program::DType, bool, bool, std::int64_t,
+                 std::int64_t, std::int64_t, bool, bool, int, std::int64_t, std::int64_t, std::int64_t, Epilogue,
+                 unsigned, unsigned, unsigned, unsigned, unsigned, Codes, Codes, bool, Scaling, Scaling>;
   Plan& plan_for(const Gemm& gemm, cudaStream_t stream, void* workspace);
   /// Microseconds of a candidate, the least of several runs; D is `result`.
   double time_of(Plan& plan, const cublasLtMatmulAlgo_t& candidate, const Gemm& gemm, void* result, cudaStream_t stream,

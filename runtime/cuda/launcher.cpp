@@ -1,5 +1,10 @@
 #include "runtime/cuda/launcher.h"
 
+#include <mutex>
+#include <set>
+#include <string>
+
+#include "base/say.h"
 #include "runtime/cuda/check.h"
 #include "runtime/cuda/gemm_engine.h"
 #include "runtime/cuda/kernels/numbers.h"
@@ -59,6 +64,13 @@ void Launcher::gemm(const Gemm& gemm) {
 bool Launcher::try_gemm(const Gemm& gemm) {
   count(1);
   return products_.try_run(gemm, stream_, workspace_.at_least(GemmEngine::kWorkspaceBytes));
+}
+
+void Launcher::note(std::string_view words) {
+  static std::mutex mutex;
+  static std::set<std::string, std::less<>> said;
+  const std::lock_guard lock(mutex);
+  if (said.emplace(words).second) base::say("note: {}\n", words);
 }
 
 void Launcher::zero(void* to, std::int64_t bytes) {

@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <string_view>
 #include <vector>
 
 #include "program/ir/op.h"
@@ -61,8 +62,9 @@ class KernelList {
 
 /// What of the kernels' words (kernels/simt.h) the device has.
 struct DeviceWords {
-  bool tiles = false;       ///< matrix() and multiply(): from sm_80 on
-  bool codes = false;       ///< products of operands in 8 bits: from sm_89 on
+  bool tiles = false;                             ///< matrix() and multiply(): from sm_80 on
+  bool codes = false;                             ///< products of operands in 8 bits: from sm_89 on
+  ScaledProducts scaled = ScaledProducts::kNone;  ///< others of them
   bool warpgroups = false;  ///< multiply_group() and what belongs to it: sm_90, in a module that was built for it
 };
 
@@ -82,6 +84,9 @@ class Launcher {
 
   bool has_tiles() const { return words_.tiles; }
   bool has_warpgroups() const { return words_.warpgroups; }
+  ScaledProducts scaled_products() const { return words_.scaled; }
+  /// Said once in a process.
+  void note(std::string_view words);
 
   cudaStream_t stream() const { return stream_; }
   /// Another number when scratch memory has moved.

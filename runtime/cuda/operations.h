@@ -2,8 +2,8 @@
 #pragma once
 
 #include "runtime/cuda/ops_attention.h"
+#include "runtime/cuda/ops_coded.h"
 #include "runtime/cuda/ops_epilogue.h"
-#include "runtime/cuda/ops_quantize.h"
 #include "runtime/cuda/ops_rows.h"
 #include "runtime/cuda/ops_state.h"
 #include "runtime/cuda/ops_wire.h"

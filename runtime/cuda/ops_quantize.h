@@ -1,4 +1,4 @@
-// Casts to 8 bits and products of what they give: operands to kernels and to cuBLASLt.
+// Casts to 8 bits: operands to kernels.
 #pragma once
 
 #include <algorithm>
@@ -52,44 +52,6 @@ void quantize(Launcher& l, const KernelArguments& a) {
     cast_runs<T, Fp8Type::kE5M2>(l, a);
   }
   value_sums(l, input<T>(a, 0), a.op->n, a.op->m, a.op->n, output<float>(a, 2));
-}
-
-/// An operand of a product in 8 bits: where its codes begin, and their scale.
-struct CodedOperand {
-  const std::byte* codes = nullptr;
-  const float* scale = nullptr;
-  Codes type = Codes::kNone;
-};
-inline CodedOperand coded_operand(const KernelArguments& a, int operand) {
-  const std::byte* const from = a.in[static_cast<std::size_t>(operand)];
-  const std::int64_t begin = program::operand_layout(*a.op, operand).scales_begin();
-  return {from, reinterpret_cast<const float*>(from + begin), codes_of(a.op->fp8, program::operand_of(*a.op, operand))};
-}
-
-/// Transformer Engine's recipes sum forward products faster and with fewer bits (use_split_accumulator), gradients not.
-template <class T, class Launcher>
-void coded_matmul(Launcher& l, const KernelArguments& a) {
-  const program::Op& op = *a.op;
-  const bool forward = op.kind == program::OpKind::kMatmul, wgrad = op.kind == program::OpKind::kMatmulWgrad;
-  const CodedOperand first = coded_operand(a, 0), second = coded_operand(a, 1);
-  Gemm g{.m = op.m, .n = op.n, .k = op.k};
-  if (wgrad) g.m = op.k, g.k = op.m;
-  if (!forward && !wgrad) g.n = op.k, g.k = op.n;
-  g.a = first.codes, g.a_codes = first.type, g.a_scale = first.scale;
-  g.b = second.codes, g.b_codes = second.type, g.b_scale = second.scale, g.b_transposed = true;
-  g.lda = g.ldb = g.k, g.ldc = g.n;
-  g.c = a.out[0], g.out = wgrad ? program::DType::kFp32 : kTypeOf<T>;
-  g.beta = wgrad ? 1.0F : 0.0F, g.fast_sums = forward;
-  if (forward) g.bias = a.in[2];
-  l.gemm(g);
-}
-
-/// The function for an op of this file, for activations of type T; null for another op.
-template <class T, class Launcher>
-Operation<Launcher> coded_operation(const program::Op& op) {
-  using program::OpKind;
-  if (op.kind == OpKind::kQuantize) return quantize<T, Launcher>;
-  return op.fp8 == program::Fp8::kNone ? nullptr : coded_matmul<T, Launcher>;
 }
 
 }  // namespace trivium::runtime::cuda

@@ -5,9 +5,11 @@
 #include <iterator>
 
 #include "models/model.h"
+#include "program/ir/fp8_layout.h"
 #include "program/ir/op_views.h"
 #include "runtime/cuda/kernels/attention_rows.h"
 #include "runtime/cuda/kernels/rotary.h"
+#include "runtime/cuda/scaling.h"
 
 namespace trivium::runtime::cuda {
 
@@ -85,19 +87,18 @@ std::string refusal_of_state(const program::Program& program, const program::Op&
 std::string refusal_of_codes(const program::Settings& settings, const program::Op& op) {
   constexpr std::int64_t kRows = 16;
   if (op.fp8 == program::Fp8::kNone) return "";
-  if (op.fp8 != program::Fp8::kCurrent) {
-    return fmt::format("the CUDA backend supports fp8 current only, not {}; use --fp8 current", name_of(op.fp8));
+  if (op.fp8 != program::Fp8::kCurrent && op.fp8 != program::Fp8::kBlock && op.fp8 != program::Fp8::kMxfp8) {
+    return fmt::format("the CUDA backend supports fp8 current, block and mxfp8, not {}; use --fp8 current",
+                       name_of(op.fp8));
   }
   if (settings.precision != DType::kBf16) {
     return fmt::format("the CUDA backend's fp8 needs precision bf16, not {}; use --precision bf16",
                        name_of(settings.precision));
   }
-  if (op.kind == OpKind::kQuantize ? op.parts > 1 : op.experts > 0) {
-    return "the CUDA backend has no fp8 for experts yet; use --fp8 none, or --backend cpu";
-  }
-  if (op.kind == OpKind::kQuantize && op.out[1] != program::kNoBuffer && op.m % kRows != 0) {
-    return fmt::format("the CUDA backend's fp8 takes tokens in multiples of {}, not {}; use another micro-batch", kRows,
-                       op.m / op.parts);
+  if (op.kind == OpKind::kQuantize && op.out[1] != program::kNoBuffer && op.m / op.parts % kRows != 0) {
+    return fmt::format("the CUDA backend's fp8 takes tokens{} in multiples of {}, not {}; use another micro-batch{}",
+                       op.parts > 1 ? " of an expert" : "", kRows, op.m / op.parts,
+                       op.parts > 1 ? " or capacity_factor" : "");
   }
   return "";
 }
@@ -112,6 +113,23 @@ std::string slow_path_of(const program::Program& program, bool has_tiles) {
       return fmt::format(
           "attention {} has no fused kernel here and goes row by row, about a hundred times slower (an estimate); {}",
           why, is_ring_step(op) ? "a ring has no other" : "--attention unfused runs it as products of matrices");
+    }
+  }
+  return "";
+}
+
+std::string read_back_of(const program::Program& program, ScaledProducts scaled) {
+  for (const program::Body& body : program.bodies) {
+    for (const program::Op& op : body.ops) {
+      if (op.fp8 == program::Fp8::kNone || op.kind == OpKind::kQuantize) continue;
+      if (scaling_of(scaled, op.fp8, program::operand_of(op, 0)) &&
+          scaling_of(scaled, op.fp8, program::operand_of(op, 1)))
+        continue;
+      return fmt::format(
+          "this GPU has no products in 8 bits by the scales of fp8 {}: they are of the same numbers in bf16, without "
+          "the "
+          "speed of 8 bits",
+          name_of(op.fp8));
     }
   }
   return "";

@@ -43,7 +43,7 @@ GemmRates product_rates(const program::Op& op, const hardware::Device& device, d
 }
 
 /// y (m,n) = x (m,k) w (k,n); dx (m,k) = dy w^T; dw (k,n) += x^T dy. Experts: a batch of such products.
-base::Seconds matmul_time(const program::Op& op, const hardware::Device& device) {
+base::Seconds product_time(const program::Op& op, const hardware::Device& device) {
   const double m = static_cast<double>(op.m), n = static_cast<double>(op.n), k = static_cast<double>(op.k);
   const double batch = std::max(1, op.experts);
   if (op.kind == OpKind::kMatmul || op.kind == OpKind::kExpertMatmul)
@@ -53,6 +53,12 @@ base::Seconds matmul_time(const program::Op& op, const hardware::Device& device)
   GemmRates rates = product_rates(op, device, device.wgrad_efficiency);
   rates.result_size = program::is_half(op.dtype) ? kAccumulatedResult : 2 * rates.result_size;
   return gemm_time({k, n, m, batch}, rates);
+}
+
+/// Likewise, with what makes numbers of codes where the device has no product of them.
+base::Seconds matmul_time(const program::Op& op, const hardware::Device& device) {
+  const base::Seconds time = product_time(op, device);
+  return op.fp8 == program::Fp8::kNone || has_fp8(device, op.fp8) ? time : time + read_back_time(op, device);
 }
 
 /// The products of Muon's iterations, with which what they do element by element runs; then the update.

@@ -28,8 +28,25 @@ bool has_fp8(const hardware::Device& device, Fp8 recipe) {
   return device.peak.contains(arithmetic_of(recipe)) && device.fp8.products.contains(scaling_of(recipe));
 }
 
+bool reads_codes_back(const hardware::Device& device, Fp8 recipe, const program::StackTraits& stack) {
+  const bool blocks = recipe == Fp8::kBlock || recipe == Fp8::kMxfp8;
+  return blocks && stack.reads_codes_back && device.kind == hardware::DeviceKind::kGpu &&
+         device.peak.contains(hardware::Arithmetic::kFp8) && !device.fp8.products.empty() && !has_fp8(device, recipe);
+}
+
+base::Seconds read_back_time(const program::Op& op, const hardware::Device& device) {
+  constexpr double kBytes = 3;  // a number: a byte is read, two are written
+  const bool wgrad = op.kind == program::OpKind::kMatmulWgrad || op.kind == program::OpKind::kExpertMatmulWgrad;
+  const bool dgrad = op.kind == program::OpKind::kMatmulDgrad || op.kind == program::OpKind::kExpertMatmulDgrad;
+  const double m = static_cast<double>(op.m), n = static_cast<double>(op.n), k = static_cast<double>(op.k);
+  const double numbers = wgrad ? m * (k + n) : dgrad ? n * (m + k) : k * (m + n);
+  return base::Bytes(kBytes * std::max(1, op.experts) * numbers) / (device.memory_bandwidth * device.memory_efficiency);
+}
+
 GemmRates fp8_rates(const hardware::Device& device, Fp8 recipe, program::DType result, double efficiency) {
-  const hardware::ScaledProduct& product = device.fp8.products.at(scaling_of(recipe));
+  const auto found = device.fp8.products.find(scaling_of(recipe));
+  if (found == device.fp8.products.end()) return gemm_rates(device, result, efficiency);
+  const hardware::ScaledProduct& product = found->second;
   GemmRates rates = gemm_rates(device, result, 1);
   rates.sustained = device.peak.at(arithmetic_of(recipe)) *
                     (device.compute_scale * device.gemm_efficiency * product.efficiency * efficiency);

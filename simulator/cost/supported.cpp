@@ -45,7 +45,10 @@ std::optional<program::Infeasible> unsupported_by(const program::Job& job, const
       return program::Infeasible{"precision",
                                  fmt::format("{} has no {} arithmetic", device.name, name_of(job.plan.precision))};
     }
-    if (job.plan.fp8 != program::Fp8::kNone && !has_fp8(device, job.plan.fp8)) return without_fp8(device, job.plan.fp8);
+    if (job.plan.fp8 != program::Fp8::kNone && !has_fp8(device, job.plan.fp8) &&
+        !reads_codes_back(device, job.plan.fp8, *program::find_stack(job.plan.stack))) {
+      return without_fp8(device, job.plan.fp8);
+    }
     const program::Offload& offload = job.plan.offload;
     const std::array stores{offload.optimizer, offload.gradients, offload.parameters, offload.activations};
     const bool to_disk = std::ranges::find(stores, program::Storage::kDisk) != stores.end();

@@ -2,7 +2,8 @@
 //   run(kernel, blocks, threads, shared_bytes)   gemm(Gemm)   zero(to, bytes)   copy(to, from, bytes)
 //   try_gemm(Gemm)   false, with nothing done, where no algorithm has the epilogue
 //   scratch(bytes)   memory until the next op of the lane      has_tiles()   whether matrix() and multiply() work
-//   has_warpgroups()   whether multiply_group() does
+//   has_warpgroups()   whether multiply_group() does      scaled_products()   what gemm() has of them (gemm.h)
+//   note(words)   says them, once
 #pragma once
 
 #include <cstdint>

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "runtime/cpu/kernels.h"
+#include "runtime/cuda/gemm.h"
 #include "runtime/cuda/kernels/numbers.h"
 
 namespace trivium::runtime::cuda {
@@ -34,6 +35,7 @@ struct EmulatedCall {
   bool in_place = false;       ///< out[0] is in[0]
   bool warpgroups = false;     ///< with kernels that have their products, where the emulation has such
   bool packs_rows = false;     ///< out[0] holds gradients of logits: in 16 bits at the start of rows of fp32
+  ScaledProducts scaled = ScaledProducts::kNone;  ///< that the emulation has; a GPU has its own
 
   EmulatedCall(program::OpKind kind, std::int64_t m, std::int64_t n, std::int64_t k) {
     op.kind = kind, op.m = m, op.n = n, op.k = k;

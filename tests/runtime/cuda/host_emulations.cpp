@@ -9,10 +9,11 @@ namespace trivium::runtime::cuda {
 
 using program::DType;
 
-void run_emulation(const KernelArguments& a, DType precision, Turns turns, bool warpgroups) {
+void run_emulation(const KernelArguments& a, DType precision, Turns turns, bool warpgroups, ScaledProducts scaled) {
   HostLauncher launcher;
   launcher.turns = turns;
   launcher.warpgroups = warpgroups;
+  launcher.scaled = scaled;
   const auto find = [&]<class T>(T) -> Operation<HostLauncher> {
     if (const auto found = coded_operation<T, HostLauncher>(*a.op)) return found;
     if (const auto found = row_operation<T, HostLauncher>(*a.op)) return found;
@@ -40,7 +41,7 @@ void run_emulation_epilogue(EpiloguePart part, const KernelArguments& product, c
 std::array<std::vector<double>, 3> EmulatedCall::on_emulation(DType type) const {
   const auto with = [&](Turns turns) {
     return run(type, type, [&](const KernelArguments& arguments, const Sizes&) {
-      run_emulation(arguments, type, turns, warpgroups);
+      run_emulation(arguments, type, turns, warpgroups, scaled);
     });
   };
   const auto result = with(Turns::kAscending);

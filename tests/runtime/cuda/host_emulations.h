@@ -9,7 +9,7 @@ namespace trivium::runtime::cuda {
 
 /// Runs the op with the kernels that a device, with products of warpgroups or without, has for the precision.
 void run_emulation(const KernelArguments& a, program::DType precision, Turns turns = Turns::kAscending,
-                   bool warpgroups = false);
+                   bool warpgroups = false, ScaledProducts scaled = ScaledProducts::kNone);
 
 /// A product with its activation, or an activation's gradient alone (runtime/cuda/epilogues.h), in 16 bits. `fuses`:
 /// whether there is an algorithm that does both.

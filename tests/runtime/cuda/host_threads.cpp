@@ -12,6 +12,7 @@
 
 #include "runtime/cuda/kernels/activation.h"
 #include "runtime/reduction/fp8.h"
+#include "tests/runtime/cuda/scale_layouts.h"
 
 namespace trivium::runtime::cuda {
 namespace {
@@ -230,7 +231,12 @@ void HostLauncher::gemm(const Gemm& g) {
   const bool is_coded = g.a_codes != Codes::kNone;
   if (is_coded && (g.a_transposed || !g.b_transposed || g.lda % 16 != 0 || g.ldb % 16 != 0 || g.n % 16 != 0))
     throw std::logic_error("a product in 8 bits as cuBLASLt has none");
-  const float scales = is_coded ? *g.a_scale * *g.b_scale : 1.0F;
+  for (const void* scale : {g.a_scale, g.b_scale}) {
+    if (reinterpret_cast<std::uintptr_t>(scale) % 16 != 0)
+      throw std::logic_error("a scale that cuBLASLt does not read");
+  }
+  if (is_coded && !go_together(g.a_scaling, g.b_scaling))
+    throw std::logic_error("scales that cuBLASLt has no product of");
   for (int batch = 0; batch < g.batch; ++batch) {
     for (std::int64_t i = 0; i < g.m; ++i) {
       for (std::int64_t j = 0; j < g.n; ++j) {
@@ -238,10 +244,13 @@ void HostLauncher::gemm(const Gemm& g) {
         for (std::int64_t k = 0; k < g.k; ++k) {
           const std::int64_t a = batch * g.stride_a + (g.a_transposed ? k * g.lda + i : i * g.lda + k);
           const std::int64_t b = batch * g.stride_b + (g.b_transposed ? j * g.ldb + k : k * g.ldb + j);
-          sum += element(g.a, a, g.type, g.a_codes) * element(g.b, b, g.type, g.b_codes);
+          float product = element(g.a, a, g.type, g.a_codes) * element(g.b, b, g.type, g.b_codes);
+          if (is_coded) product *= scale_at(g.a_scaling, g.a_scale, i, g.m, k, g.k);
+          if (is_coded) product *= scale_at(g.b_scaling, g.b_scale, j, g.n, k, g.k);
+          sum += product;
         }
         const std::int64_t at = batch * g.stride_c + i * g.ldc + j;
-        sum *= g.alpha * scales;
+        sum *= g.alpha;
         if (g.beta != 0) sum += g.beta * element(g.c, at, g.out);
         if (g.bias != nullptr) sum += element(g.bias, j, g.out);
         if (g.epilogue == Epilogue::kGelu) put(g.aux, i * g.n + j, g.out, sum);

@@ -11,6 +11,8 @@
 #include <functional>
 #include <memory>
 #include <stdexcept>
+#include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -271,7 +273,11 @@ class HostLauncher {
   void copy(void* to, const void* from, std::int64_t bytes) { std::memcpy(to, from, static_cast<std::size_t>(bytes)); }
   bool has_tiles() const { return true; }
   bool has_warpgroups() const { return warpgroups; }
+  ScaledProducts scaled_products() const { return scaled; }
+  void note(std::string_view words) { notes.emplace_back(words); }
   bool warpgroups = false;
+  ScaledProducts scaled = ScaledProducts::kNone;
+  std::vector<std::string> notes;
   bool fuses = true;  ///< whether its products do epilogues
   Turns turns = Turns::kAscending;
   std::vector<std::pair<std::int64_t, int>> launches;  ///< blocks and threads of what has run

@@ -1,53 +1,27 @@
 // Casts to 8 bits, and products of them, against the CPU backend: every code and every scale is the same. Codes of
 // columns lie transposed here, run by run.
-#include <algorithm>
 #include <limits>
 
-#include "program/ir/fp8_layout.h"
-#include "runtime/cpu/plain_kernels.h"
-#include "tests/runtime/cuda/emulated_call.h"
+#include "tests/runtime/cuda/coded_calls.h"
 
 namespace trivium::runtime::cuda {
 namespace {
 
-using program::DType;
 using program::Fp8;
-using program::Fp8Layout;
 using program::Fp8Operand;
 using program::OpKind;
 
-/// Bytes of codes and scales with every run of codes transposed.
-std::vector<double> transposed(const Fp8Layout& layout, const std::vector<double>& bytes) {
-  std::vector<double> result = bytes;
-  const auto size = static_cast<std::size_t>(layout.run_rows * layout.columns);
-  for (std::size_t run = 0; run < static_cast<std::size_t>(layout.runs); ++run) {
-    for (std::size_t i = 0; i < size; ++i) {
-      const std::size_t row = i / static_cast<std::size_t>(layout.columns),
-                        column = i % static_cast<std::size_t>(layout.columns);
-      result[run * size + column * static_cast<std::size_t>(layout.run_rows) + row] = bytes[run * size + i];
-    }
-  }
-  return result;
-}
-
-EmulatedCall cast_of(Fp8Operand operand, std::int64_t runs, std::int64_t rows, std::int64_t columns,
-                     const std::vector<double>& x) {
-  EmulatedCall call(OpKind::kQuantize, runs * rows, columns, 0);
-  call.op.fp8 = Fp8::kCurrent, call.op.operand = operand, call.op.parts = static_cast<std::int32_t>(runs);
-  const auto bytes = static_cast<std::size_t>(program::cast_layout(call.op, true).bytes());
-  call.with_in(0, Form::kTyped, x).with_out(0, Form::kBytes, std::vector<double>(bytes, 17));
-  return call.with_out(1, Form::kBytes, std::vector<double>(bytes, 17));
-}
-
 void expect_casts(Fp8Operand operand, std::int64_t runs, std::int64_t rows, std::int64_t columns,
                   const std::vector<double>& x, bool sums) {
-  EmulatedCall call = cast_of(operand, runs, rows, columns, x);
-  if (sums) call.with_out(2, Form::kWide, uniform(columns, 3));
-  const auto wanted = call.on_cpu(DType::kBf16), got = call.on_emulation(DType::kBf16);
-  EXPECT_EQ(got[0], wanted[0]);
-  EXPECT_EQ(got[1], transposed(program::cast_layout(call.op, false), wanted[1]));
-  for (std::size_t i = 0; i < wanted[2].size(); ++i)
-    EXPECT_NEAR(got[2][i], wanted[2][i], 1e-4 * (1 + std::abs(wanted[2][i])));
+  expect_casts_of(Fp8::kCurrent, operand, {runs, rows, columns}, x, sums);
+}
+
+Cast cast_by_cpu(Fp8Operand operand, std::int64_t runs, std::int64_t rows, std::int64_t columns, unsigned seed) {
+  return cast_by_cpu_of(Fp8::kCurrent, operand, {runs, rows, columns}, seed);
+}
+
+void expect_product(EmulatedCall call, const Cast& first, const Cast& second) {
+  expect_product_of(Fp8::kCurrent, std::move(call), first, second);
 }
 
 // Tiles are 128 rows of 64 columns: less than one, several with an end, runs of experts.
@@ -78,35 +52,6 @@ TEST(QuantizeEmulation, ScalesByTheLargestNumber) {
   }
 }
 
-/// Operands of a product as the CPU backend casts them.
-struct Cast {
-  std::vector<double> bytes;
-  Fp8Layout layout;
-};
-Cast cast_by_cpu(Fp8Operand operand, std::int64_t runs, std::int64_t rows, std::int64_t columns, unsigned seed) {
-  const EmulatedCall call = cast_of(operand, runs, rows, columns, uniform(runs * rows * columns, seed));
-  return {call.on_cpu(DType::kBf16)[0], program::cast_layout(call.op, true)};
-}
-
-/// The emulation reads the operands whose product sums over their rows transposed.
-void expect_product(EmulatedCall call, const Cast& first, const Cast& second, bool transposes_first,
-                    bool transposes_second) {
-  call.op.fp8 = Fp8::kCurrent;
-  EmulatedCall there = call;
-  call.with_in(0, Form::kBytes, first.bytes).with_in(1, Form::kBytes, second.bytes);
-  there.with_in(0, Form::kBytes, transposes_first ? transposed(first.layout, first.bytes) : first.bytes);
-  there.with_in(1, Form::kBytes, transposes_second ? transposed(second.layout, second.bytes) : second.bytes);
-  const auto wanted = call.run(DType::kFp32, DType::kBf16, [](const KernelArguments& a, const EmulatedCall::Sizes&) {
-    cpu::fp8_product(DType::kFp32)(a);
-  });
-  const auto got = there.on_emulation(DType::kBf16);
-  double largest = 0;
-  for (const double x : wanted[0]) largest = std::max(largest, std::abs(x));
-  ASSERT_EQ(got[0].size(), wanted[0].size());
-  // bf16 results are rounded to 2^-9; sums on tensor cores that keep fewer bits differ by less.
-  for (std::size_t i = 0; i < wanted[0].size(); ++i) ASSERT_NEAR(got[0][i], wanted[0][i], 0.004 * largest) << i;
-}
-
 TEST(CodedProductEmulation, MultipliesWhatCodesStandFor) {
   constexpr std::int64_t kM = 48, kN = 32, kK = 64;
   const Cast x = cast_by_cpu(Fp8Operand::kInput, 1, kM, kK, 1), w = cast_by_cpu(Fp8Operand::kWeight, 1, kK, kN, 2),
@@ -114,9 +59,30 @@ TEST(CodedProductEmulation, MultipliesWhatCodesStandFor) {
   EmulatedCall forward(OpKind::kMatmul, kM, kN, kK), dgrad(OpKind::kMatmulDgrad, kM, kN, kK),
       wgrad(OpKind::kMatmulWgrad, kM, kN, kK);
   forward.with_in(2, Form::kTyped, uniform(kN, 4)).with_out(0, Form::kTyped, uniform(kM * kN, 5));
-  expect_product(forward, x, w, false, true);
-  expect_product(dgrad.with_out(0, Form::kTyped, uniform(kM * kK, 6)), dy, w, false, false);
-  expect_product(wgrad.with_out(0, Form::kWide, uniform(kK * kN, 7)), x, dy, true, true);
+  expect_product(forward, x, w);
+  expect_product(dgrad.with_out(0, Form::kTyped, uniform(kM * kK, 6)), dy, w);
+  expect_product(wgrad.with_out(0, Form::kWide, uniform(kK * kN, 7)), x, dy);
+}
+
+// Two experts whose rows come from three ranks: six runs of rows, two of weights, whose scales lie 4 bytes apart.
+TEST(CodedProductEmulation, MultipliesEveryExpertsRowsByItsWeight) {
+  constexpr std::int64_t kRows = 32, kN = 64, kK = 48, kExperts = 2, kParts = 3, kRuns = kExperts * kParts;
+  const Cast x = cast_by_cpu(Fp8Operand::kInput, kRuns, kRows, kK, 1),
+             w = cast_by_cpu(Fp8Operand::kWeight, kExperts, kK, kN, 2),
+             dy = cast_by_cpu(Fp8Operand::kGradient, kRuns, kRows, kN, 3);
+  const auto call_of = [&](OpKind kind) {
+    EmulatedCall call(kind, kRows * kParts, kN, kK);
+    call.op.experts = kExperts, call.op.parts = kParts;
+    return call;
+  };
+  EmulatedCall forward = call_of(OpKind::kExpertMatmul), dgrad = call_of(OpKind::kExpertMatmulDgrad),
+               wgrad = call_of(OpKind::kExpertMatmulWgrad);
+  forward.with_out(0, Form::kTyped, uniform(kRuns * kRows * kN, 4));
+  expect_product(forward, x, w);
+  dgrad.with_out(0, Form::kTyped, uniform(kRuns * kRows * kK, 5));
+  expect_product(dgrad, dy, w);
+  wgrad.with_out(0, Form::kWide, uniform(kExperts * kK * kN, 6));
+  expect_product(wgrad, x, dy);
 }
 
 }  // namespace

@@ -100,14 +100,18 @@ TEST(CudaRefusal, NamesWhatItDoesNotReduceOrFuse) {
   job.model.experts = models::Experts{.count = 4};
   EXPECT_THAT(refusal_for(job), testing::HasSubstr("no biases of experts yet"));
   job = job_of(DType::kBf16);
-  job.plan.fp8 = program::Fp8::kBlock;
-  EXPECT_THAT(refusal_for(job), testing::HasSubstr("supports fp8 current only, not block"));
-  job.plan.fp8 = program::Fp8::kCurrent;
-  EXPECT_EQ(refusal_for(job), "");
+  job.plan.fp8 = program::Fp8::kNvfp4;
+  EXPECT_THAT(refusal_for(job), testing::HasSubstr("supports fp8 current, block and mxfp8, not nvfp4"));
+  for (const auto recipe : {program::Fp8::kBlock, program::Fp8::kMxfp8, program::Fp8::kCurrent}) {
+    job.plan.fp8 = recipe;
+    EXPECT_EQ(refusal_for(job), "");
+  }
   job.plan.micro_batch = 1, job.training.sequence = 8;
   EXPECT_THAT(refusal_for(job), testing::HasSubstr("takes tokens in multiples of 16, not 8"));
   job.training.sequence = 16, job.model.linear_bias = false, job.model.experts = models::Experts{.count = 4};
-  EXPECT_THAT(refusal_for(job), testing::HasSubstr("no fp8 for experts yet"));
+  EXPECT_THAT(refusal_for(job), testing::HasSubstr("takes tokens of an expert in multiples of 16, not 5"));
+  job.model.experts->capacity_factor = 4;
+  EXPECT_EQ(refusal_for(job), "");
   job = job_of(DType::kFp32);
   job.plan.fp8 = program::Fp8::kCurrent;
   EXPECT_THAT(refusal_for(job), testing::HasSubstr("needs precision bf16, not fp32"));
@@ -151,6 +155,26 @@ TEST(CudaSlowPath, IsToldWhereAttentionGoesRowByRow) {
   EXPECT_EQ(slow_path_for(job), "");
   job.training.dropout = 0.1;
   EXPECT_THAT(slow_path_for(job), goes_by_rows("with dropout around a ring"));
+}
+
+// Blocks have products from Hopper on, those of MXFP8 from Blackwell on.
+TEST(CudaSlowPath, IsToldWhereCodesAreReadBack) {
+  program::Job job = job_of(DType::kBf16);
+  const auto told = [&](program::Fp8 recipe, ScaledProducts scaled) {
+    job.plan.fp8 = recipe;
+    return read_back_of(std::get<program::Program>(program::lower(job)), scaled);
+  };
+  for (const auto scaled : {ScaledProducts::kNone, ScaledProducts::kBlocks128, ScaledProducts::kBlocks32}) {
+    EXPECT_EQ(told(program::Fp8::kNone, scaled), "");
+    EXPECT_EQ(told(program::Fp8::kCurrent, scaled), "");
+  }
+  EXPECT_THAT(told(program::Fp8::kBlock, ScaledProducts::kNone), testing::HasSubstr("by the scales of fp8 block"));
+  EXPECT_EQ(told(program::Fp8::kBlock, ScaledProducts::kBlocks128), "");
+  EXPECT_EQ(told(program::Fp8::kBlock, ScaledProducts::kBlocks32), "");
+  EXPECT_THAT(told(program::Fp8::kMxfp8, ScaledProducts::kNone), testing::HasSubstr("by the scales of fp8 mxfp8"));
+  EXPECT_THAT(told(program::Fp8::kMxfp8, ScaledProducts::kBlocks128),
+              testing::HasSubstr("of the same numbers in bf16"));
+  EXPECT_EQ(told(program::Fp8::kMxfp8, ScaledProducts::kBlocks32), "");
 }
 
 TEST(CudaRefusal, NamesLatentAttentionAndTodaysRouters) {

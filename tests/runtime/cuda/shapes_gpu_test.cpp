@@ -5,7 +5,7 @@
 #include "program/ir/op.h"
 #include "runtime/cuda/loader.h"
 #include "runtime/microbench/host_link.h"
-#include "tests/runtime/cuda/emulated_call.h"
+#include "tests/runtime/cuda/coded_calls.h"
 #include "tests/runtime/cuda/gpu_here.h"
 
 namespace trivium::runtime::cuda {
@@ -70,6 +70,33 @@ TEST(GpuShapes, ProductsOfGpt2) {
     wgrad.with_in(0, Form::kTyped, x).with_in(1, Form::kTyped, dy).with_out(0, Form::kWide, w);
     expect_equal_to_emulation(wgrad.with_out(1, Form::kWide, uniform(2304, 5)), kWideSum);
   }
+}
+
+/// y = x w, dx = dy w^T and dw += x^T dy of operands that the CPU cast.
+void expect_coded_products(program::Fp8 recipe, std::int64_t m, std::int64_t n, std::int64_t k) {
+  SCOPED_TRACE(name_of(recipe));
+  using program::Fp8Operand;
+  const Cast x = cast_by_cpu_of(recipe, Fp8Operand::kInput, {1, m, k}, 1),
+             w = cast_by_cpu_of(recipe, Fp8Operand::kWeight, {1, k, n}, 2),
+             dy = cast_by_cpu_of(recipe, Fp8Operand::kGradient, {1, m, n}, 3);
+  EmulatedCall forward(OpKind::kMatmul, m, n, k), dgrad(OpKind::kMatmulDgrad, m, n, k),
+      wgrad(OpKind::kMatmulWgrad, m, n, k);
+  forward.with_in(2, Form::kTyped, uniform(n, 4));
+  expect_product_of(recipe, forward.with_out(0, Form::kTyped, uniform(m * n, 5)), x, w);
+  expect_product_of(recipe, dgrad.with_out(0, Form::kTyped, uniform(m * k, 6)), dy, w);
+  expect_product_of(recipe, wgrad.with_out(0, Form::kWide, uniform(k * n, 7)), x, dy);
+}
+
+// Hopper has products of blocks of 128 numbers: no note says that there is none for a shape (Launcher::note).
+TEST(GpuShapes, CodedProductsOfGpt2) {
+  program::Program program;
+  program.settings.precision = DType::kBf16;
+  program::Op op;
+  op.kind = OpKind::kMatmul, op.fp8 = program::Fp8::kBlock;
+  if (const std::string no = gpu().refusal(program, op); !no.empty()) GTEST_SKIP() << no;
+  testing::internal::CaptureStderr();
+  for (const auto recipe : {program::Fp8::kBlock, program::Fp8::kMxfp8}) expect_coded_products(recipe, 512, 2304, 768);
+  EXPECT_EQ(testing::internal::GetCapturedStderr(), "");
 }
 
 TEST(GpuShapes, RowsOfGpt2) {

@@ -93,15 +93,26 @@ TEST(GpuTraining, FollowsTheCpuInBf16) {
   }
 }
 
-// Both cast to 8 bits by the same scales; the CPU sums what codes stand for in fp32.
-TEST(GpuTraining, FollowsTheCpuInFp8) {
-  for (const bool llama : {false, true}) {
-    program::Job job = job_of(DType::kBf16, program::Attention::kFlash, llama);
-    job.plan.fp8 = program::Fp8::kCurrent;
+/// Of two matrices of experts a token, with as many rows an expert as its share of the tokens.
+program::Job mixture_of(program::Job job) {
+  job.model.linear_bias = job.model.qkv_bias = false;
+  job.model.experts = models::Experts{.count = 4, .top_k = 2, .capacity_factor = 1};
+  return job;
+}
+
+/// Both cast to 8 bits by the same scales; the CPU sums what codes stand for in fp32.
+void expect_losses_in_8_bits(program::Fp8 recipe) {
+  const program::Job dense = job_of(DType::kBf16, program::Attention::kFlash, false);
+  for (program::Job job : {dense, job_of(DType::kBf16, program::Attention::kFlash, true), mixture_of(dense)}) {
+    job.plan.fp8 = recipe;
     if (const std::string no = refusal_of(job); !no.empty()) GTEST_SKIP() << no;
     expect_losses(job, 2e-2);
   }
 }
+
+TEST(GpuTraining, FollowsTheCpuInFp8) { expect_losses_in_8_bits(program::Fp8::kCurrent); }
+TEST(GpuTraining, FollowsTheCpuInFp8WithBlocks) { expect_losses_in_8_bits(program::Fp8::kBlock); }
+TEST(GpuTraining, FollowsTheCpuInMxfp8) { expect_losses_in_8_bits(program::Fp8::kMxfp8); }
 
 TEST(GpuTraining, FollowsTheCpuInFp16) {
   for (const auto attention : {program::Attention::kUnfused, program::Attention::kFlash}) {

@@ -16,6 +16,7 @@
 
 #include "runtime/cuda/kernels/numbers.h"
 #include "runtime/reduction/fp8.h"
+#include "tests/runtime/cuda/scale_layouts.h"
 #include "tests/runtime/fake_gpu/machine.h"
 
 namespace {
@@ -23,6 +24,8 @@ namespace {
 using trivium::fake_gpu::Machine;
 using trivium::runtime::cuda::Bf16;
 using trivium::runtime::cuda::Fp16;
+using trivium::runtime::cuda::scale_at;
+using trivium::runtime::cuda::Scaling;
 
 [[noreturn]] void refuse(const std::string& what) { Machine::get().refuse("cuBLASLt: " + what); }
 
@@ -42,8 +45,9 @@ struct Description {
   void* aux = nullptr;
   std::int64_t aux_ld = 0;
   std::int32_t bias_type = -1, aux_type = -1;  // -1: that of D
-  const float* scale_a = nullptr;              // of operands in 8 bits
-  const float* scale_b = nullptr;
+  const void* scale_a = nullptr;               // of operands in 8 bits
+  const void* scale_b = nullptr;
+  std::int32_t mode_a = CUBLASLT_MATMUL_MATRIX_SCALE_SCALAR_32F, mode_b = CUBLASLT_MATMUL_MATRIX_SCALE_SCALAR_32F;
   std::int8_t fast = 0;
 
   bool has_bias() const { return epilogue == CUBLASLT_EPILOGUE_BIAS || epilogue == CUBLASLT_EPILOGUE_GELU_AUX_BIAS; }
@@ -159,18 +163,47 @@ struct Sizes {
   std::int64_t m = 0, n = 0, k = 0;
 };
 
+Scaling scaling_of(std::int32_t mode) {
+  switch (mode) {
+    case CUBLASLT_MATMUL_MATRIX_SCALE_SCALAR_32F:
+      return Scaling::kTensor;
+    case CUBLASLT_MATMUL_MATRIX_SCALE_VEC128_32F:
+      return Scaling::kVectors128;
+    case CUBLASLT_MATMUL_MATRIX_SCALE_BLK128x128_32F:
+      return Scaling::kSquares128;
+    case CUBLASLT_MATMUL_MATRIX_SCALE_VEC32_UE8M0:
+      return Scaling::kVectors32;
+    default:
+      refuse("a mode of scales, which it does not know");
+  }
+}
+
+/// cuBLAS 13, "Narrow Precision Data Types Usage": scales of 128 numbers on sm_90, M and N multiples of four; of 32
+/// from sm_100 on, of whole blocks. They sum as precisely as they can.
+bool takes_scales(const Description& d, const Sizes& s) {
+  const Scaling a = scaling_of(d.mode_a), b = scaling_of(d.mode_b);
+  const int sm = Machine::get().compute_capability();
+  if (!trivium::runtime::cuda::go_together(a, b)) return false;
+  if (a == Scaling::kTensor || d.fast != 0) return a == Scaling::kTensor;
+  if (a == Scaling::kVectors32) return sm >= 100 && s.k % 32 == 0;
+  return sm == 90 && s.m % 4 == 0 && s.n % 4 == 0;
+}
+
 /// cuBLAS 13, "cublasLtMatmul": operands in 8 bits are A transposed and B as it is, of rows of whole 16 bytes, not both
 /// E5M2, and have scales in device memory.
 bool takes_codes(const Product& c, const Sizes& s) {
   const auto& [a, b, in, out] = c.layouts;
   const Description& d = c.description;
-  for (const float* scale : {d.scale_a, d.scale_b}) {
-    if (!Machine::get().on_device(scale, sizeof *scale)) refuse("a scale that is not within device memory");
-    if (reinterpret_cast<std::uintptr_t>(scale) % 16 != 0) return false;
-  }
+  const auto reads = [&](const void* scales, std::int32_t mode, std::int64_t outer) {
+    const auto bytes = trivium::runtime::cuda::bytes_of_scales(scaling_of(mode), outer, s.k);
+    if (!Machine::get().on_device(scales, static_cast<std::size_t>(bytes)))
+      refuse("scales that are not within device memory");
+    return reinterpret_cast<std::uintptr_t>(scales) % 16 == 0;
+  };
+  if (!reads(d.scale_a, d.mode_a, s.m) || !reads(d.scale_b, d.mode_b, s.n)) return false;
   return is_coded(a.type) && is_coded(b.type) && !(a.type == CUDA_R_8F_E5M2 && b.type == CUDA_R_8F_E5M2) &&
          d.transpose_a == CUBLAS_OP_T && d.transpose_b == CUBLAS_OP_N && a.ld % 16 == 0 && b.ld % 16 == 0 &&
-         s.m % 16 == 0 && a.batch == 1 && !d.has_aux();
+         s.m % 16 == 0 && a.batch == 1 && !d.has_aux() && takes_scales(d, s);
 }
 
 /// Sizes of D = op(A) op(B); nothing where the layouts do not fit each other or no algorithm takes them.
@@ -242,11 +275,15 @@ void compute(const Product& choice, const Sizes& s, const Operands& o, bool from
         float sum = 0;
         for (std::int64_t step = 0; step < s.k; ++step) {
           const std::int64_t k = from_behind ? s.k - 1 - step : step;
-          sum += read(o.a, batch * a.stride + (ta ? i * a.ld + k : k * a.ld + i), a.type) *
-                 read(o.b, batch * b.stride + (tb ? k * b.ld + j : j * b.ld + k), b.type);
+          float product = read(o.a, batch * a.stride + (ta ? i * a.ld + k : k * a.ld + i), a.type) *
+                          read(o.b, batch * b.stride + (tb ? k * b.ld + j : j * b.ld + k), b.type);
+          if (is_coded(a.type)) {
+            product *= scale_at(scaling_of(how.mode_a), how.scale_a, i, s.m, k, s.k) *
+                       scale_at(scaling_of(how.mode_b), how.scale_b, j, s.n, k, s.k);
+          }
+          sum += product;
         }
         float value = o.alpha * sum;
-        if (is_coded(a.type)) value *= *how.scale_a * *how.scale_b;
         if (o.beta != 0) value += o.beta * read(o.c, batch * c.stride + j * c.ld + i, c.type);
         if (how.has_bias()) value += read(how.bias, i, d.type);
         const std::int64_t in_aux = j * how.aux_ld + i;
@@ -271,6 +308,7 @@ std::uint64_t number_of(const Product& p) {
   };
   add(p.description.compute), add(p.description.epilogue);
   add(p.description.transpose_a), add(p.description.transpose_b), add(p.description.fast);
+  add(p.description.mode_a), add(p.description.mode_b);
   for (const Layout& l : p.layouts) add(l.type), add(l.rows), add(l.columns), add(l.ld), add(l.stride), add(l.batch);
   return hash;
 }
@@ -325,6 +363,10 @@ cublasStatus_t cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t handle, cubla
       return take(d.scale_a, value, size), CUBLAS_STATUS_SUCCESS;
     case CUBLASLT_MATMUL_DESC_B_SCALE_POINTER:
       return take(d.scale_b, value, size), CUBLAS_STATUS_SUCCESS;
+    case CUBLASLT_MATMUL_DESC_A_SCALE_MODE:
+      return take(d.mode_a, value, size), CUBLAS_STATUS_SUCCESS;
+    case CUBLASLT_MATMUL_DESC_B_SCALE_MODE:
+      return take(d.mode_b, value, size), CUBLAS_STATUS_SUCCESS;
     case CUBLASLT_MATMUL_DESC_FAST_ACCUM:
       return take(d.fast, value, size), CUBLAS_STATUS_SUCCESS;
     case CUBLASLT_MATMUL_DESC_BIAS_POINTER:

@@ -120,7 +120,8 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device) {
   if (device < 0 || device >= machine().devices()) return told(cudaErrorInvalidDevice);
   *properties = {};
   std::strcpy(properties->name, "fake GPU");
-  properties->major = 9;
+  properties->major = machine().compute_capability() / 10;
+  properties->minor = machine().compute_capability() % 10;
   properties->totalGlobalMem = machine().bytes_of_device();
   properties->multiProcessorCount = 1;
   return cudaSuccess;
@@ -137,7 +138,8 @@ cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int) {
   const std::lock_guard lock(machine().mutex);
   if (attribute != cudaDevAttrComputeCapabilityMajor && attribute != cudaDevAttrComputeCapabilityMinor)
     machine().refuse("an attribute it does not know");
-  return *value = attribute == cudaDevAttrComputeCapabilityMajor ? 9 : 0, cudaSuccess;
+  const int sm = machine().compute_capability();
+  return *value = attribute == cudaDevAttrComputeCapabilityMajor ? sm / 10 : sm % 10, cudaSuccess;
 }
 
 cudaError_t cudaFuncGetAttributes(cudaFuncAttributes* attributes, const void* kernel) {

@@ -38,8 +38,8 @@ void spoil(std::byte* memory, std::size_t bytes) {
 }  // namespace
 
 // FAKE_GPU: eager, late, or the seed of a shuffle. FAKE_GPU_DEVICES, FAKE_GPU_BYTES (of each), FAKE_GPU_QUEUE (places
-// of a stream; NVIDIA documents none, about a thousand are seen), FAKE_GPU_COMPUTE=0, FAKE_GPU_GUARD=1 (the host cannot
-// touch device memory: it ends by a signal where it does).
+// of a stream; NVIDIA documents none, about a thousand are seen), FAKE_GPU_SM (90), FAKE_GPU_COMPUTE=0,
+// FAKE_GPU_GUARD=1 (the host cannot touch device memory: it ends by a signal where it does).
 Machine::Machine() {
   const std::string_view pace = wish("FAKE_GPU");
   pace_ = pace == "eager" ? Pace::kEager : pace == "late" ? Pace::kLate : Pace::kShuffled;
@@ -47,6 +47,7 @@ Machine::Machine() {
   if (const std::size_t devices = number(wish("FAKE_GPU_DEVICES")); devices > 0) devices_ = static_cast<int>(devices);
   if (const std::size_t bytes = number(wish("FAKE_GPU_BYTES")); bytes > 0) bytes_of_device_ = bytes;
   if (const std::size_t places = number(wish("FAKE_GPU_QUEUE")); places > 0) queue_ = places;
+  if (const std::size_t sm = number(wish("FAKE_GPU_SM")); sm > 0) compute_capability_ = static_cast<int>(sm);
   computes_ = wish("FAKE_GPU_COMPUTE") != "0";
   guards_ = wish("FAKE_GPU_GUARD") == "1";
   void* memory = ::mmap(nullptr, kArenaBytes, guards_ ? PROT_NONE : PROT_READ | PROT_WRITE,

@@ -46,6 +46,7 @@ class Machine {
   int devices() const { return devices_; }
   /// Whether kernels and products compute, or are only checked.
   bool computes() const { return computes_; }
+  int compute_capability() const { return compute_capability_; }  ///< ten times the major number, and the minor
 
   /// Adds work to the stream, or to the graph that it records. Where the stream's queue is full the caller waits
   /// inside, as in a driver: others get at the machine meanwhile, and nobody can wake it but the work that is under
@@ -95,6 +96,7 @@ class Machine {
 
   int devices_ = 1;
   bool computes_ = true, guards_ = false;
+  int compute_capability_ = 90;
   Pace pace_ = Pace::kShuffled;
   std::size_t queue_ = 1000;  ///< places of a stream's
   std::set<std::pair<int, const void*>> loaded_;

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # `trivium run --backend cuda` on the fake GPU, a process a rank: whatever the split, the precision and the switches, and
 # whenever the device gets to its work, a training comes to the loss of one rank on cores.
-# run.sh TRIVIUM PART: `splits`, `precisions`, `switches`, `checkpoints`, `memory`, `products` or
-# `failures`.
+# run.sh TRIVIUM PART: `splits`, `precisions`, `blocks`, `switches`, `checkpoints`, `memory`, `products`
+# or `failures`.
 set -euo pipefail
 trivium=$1
 work=$(mktemp -d)
@@ -13,6 +13,7 @@ export TMPDIR=$work TRIVIUM_NCCL_TIMEOUT_S=60
 printf '{"schema": "trivium.model/1", "name": "toy", "source": "test", "layers": 4, "hidden": 32, "heads": 4, "vocab": 256, "max_sequence": 16}' >toy.json
 sed 's/"vocab"/"linear_bias": false, "experts": {"count": 4, "top_k": 2, "every": 2, "capacity_factor": 1.25}, "vocab"/' toy.json >mixture.json
 sed 's/"layers": 4, "hidden": 32, "heads": 4/"layers": 2, "hidden": 128, "heads": 2/' toy.json >wide.json  # heads of 64: fused attention in 16 bits
+sed 's/"capacity_factor": 1.25/"capacity_factor": 1/' mixture.json >coded-mixture.json
 for i in $(seq 4000); do printf '%d ' $((i * i % 97)); done >text.txt
 
 wrong() {
@@ -77,11 +78,31 @@ END
     coded=$(on_cores --model wide.json --steps 2 --fp8 current --micro-batch 2)
     follows "late 7" "$coded" 2e-3 --model wide.json --steps 2 --precision bf16 --fp8 current --micro-batch 2
     follows 5 "$coded" 2e-3 --model wide.json --steps 2 --precision bf16 --fp8 current --micro-batch 2 --tensor 2 --data 2
+    # Experts, of 16 rows each: a product and a scale for every one, and for every rank that rows come from.
+    coded=$(on_cores --model coded-mixture.json --steps 2 --fp8 current --micro-batch 2)
+    for split in "" "--data 2 --expert 2"; do
+      follows "late 5" "$coded" 2e-3 --model coded-mixture.json --steps 2 --precision bf16 --fp8 current --micro-batch 2 $split
+    done
     for precision in bf16 fp16; do
       follows late "$one" 2e-3 --model wide.json --steps 2 --precision $precision --attention flash --data 2 --zero-stage 1
       follows 3 "$one" 2e-3 --model wide.json --steps 2 --precision $precision --attention unfused --tensor 2
       follows 4 "$one" 2e-3 --model wide.json --steps 2 --precision $precision --attention flash --context 2
       follows 5 "$mixture" 2e-3 --model mixture.json --steps 2 --precision $precision --attention flash --tensor 2 --context 2
+    done
+    ;;
+  blocks)
+    # Scales of blocks: Hopper has products of block's, Blackwell of both, and where there is none they are in bf16,
+    # which is told.
+    for recipe in block mxfp8; do
+      for model in wide coded-mixture; do
+        coded=$(on_cores --model $model.json --steps 2 --fp8 $recipe --micro-batch 4)
+        for sm in 89 90 100; do
+          FAKE_GPU_SM=$sm follows 5 "$coded" 2e-3 --model $model.json --steps 2 --precision bf16 --fp8 $recipe --micro-batch 4
+          told=$(grep -c "note: this GPU has no products in 8 bits by the scales of fp8 $recipe" err || true)
+          case $recipe$sm in block89 | mxfp889 | mxfp890) [ "$told" = 1 ] ;; *) [ "$told" = 0 ] ;; esac || wrong "$recipe on sm_$sm: told $told times"
+          ! grep "cuBLASLt has no product" err || wrong "$recipe on sm_$sm"
+        done
+      done
     done
     ;;
   switches)

@@ -85,8 +85,9 @@ std::string refusal_of_state(const program::Program& program, const program::Op&
 std::string refusal_of_codes(const program::Settings& settings, const program::Op& op) {
   constexpr std::int64_t kRows = 16;
   if (op.fp8 == program::Fp8::kNone) return "";
-  if (op.fp8 != program::Fp8::kCurrent) {
-    return fmt::format("the CUDA backend supports fp8 current only, not {}; use --fp8 current", name_of(op.fp8));
+  if (!program::scales_tensors(op.fp8)) {
+    return fmt::format("the CUDA backend supports fp8 delayed and current only, not {}; use --fp8 current",
+                       name_of(op.fp8));
   }
   if (settings.precision != DType::kBf16) {
     return fmt::format("the CUDA backend's fp8 needs precision bf16, not {}; use --precision bf16",

@@ -101,7 +101,7 @@ TEST(CudaRefusal, NamesWhatItDoesNotReduceOrFuse) {
   EXPECT_THAT(refusal_for(job), testing::HasSubstr("no biases of experts yet"));
   job = job_of(DType::kBf16);
   job.plan.fp8 = program::Fp8::kBlock;
-  EXPECT_THAT(refusal_for(job), testing::HasSubstr("supports fp8 current only, not block"));
+  EXPECT_THAT(refusal_for(job), testing::HasSubstr("supports fp8 delayed and current only, not block"));
   job.plan.fp8 = program::Fp8::kCurrent;
   EXPECT_EQ(refusal_for(job), "");
   job.plan.micro_batch = 1, job.training.sequence = 8;
@@ -198,17 +198,11 @@ TEST(CudaOperations, CoverEveryKindThatComputes) {
         (row_operation<Bf16, HostLauncher>(op) != nullptr) + (attention_operation<Bf16, HostLauncher>(op) != nullptr) +
             (state_operation<Bf16, HostLauncher>(op) != nullptr) + (wire_operation<HostLauncher>(op) != nullptr) ==
         1;
-    static const std::set<program::OpKind> kRefused = {program::OpKind::kQuantize,
-                                                       program::OpKind::kLatentNorm,
-                                                       program::OpKind::kLatentNormBackward,
-                                                       program::OpKind::kLatentHeads,
-                                                       program::OpKind::kLatentHeadsBackward,
-                                                       program::OpKind::kCountRows,
-                                                       program::OpKind::kExpertBias,
-                                                       program::OpKind::kExpertBiasBackward,
-                                                       program::OpKind::kScaleQueries,
-                                                       program::OpKind::kMuonMomentum,
-                                                       program::OpKind::kMuonStep};
+    static const std::set<program::OpKind> kRefused = {
+        program::OpKind::kQuantize,           program::OpKind::kRecordLargest, program::OpKind::kLatentNorm,
+        program::OpKind::kLatentNormBackward, program::OpKind::kLatentHeads,   program::OpKind::kLatentHeadsBackward,
+        program::OpKind::kCountRows,          program::OpKind::kExpertBias,    program::OpKind::kExpertBiasBackward,
+        program::OpKind::kScaleQueries,       program::OpKind::kMuonMomentum,  program::OpKind::kMuonStep};
     const bool computes = !program::is_communication(op.kind) && !kRefused.contains(op.kind);
     EXPECT_EQ(found, computes) << name_of(op.kind);
   }

@@ -146,8 +146,13 @@ struct CastRuns {
         most = Largest()(most, here);
       }
       TRIVIUM_UNROLL
+      for (int j = 0; j < kPack; ++j) {
+        const bool is_number = kByHistory && !plain && finite(each[j]) == each[j];
+        each[j] = is_number ? finite(each[j] * inverse) : each[j] * inverse;
+      }
+      TRIVIUM_UNROLL
       for (int j = 0; j < kPack; j += 2) {
-        codes[i][j / 4] |= two_codes<kType>(each[j] * inverse, each[j + 1] * inverse, plain) << (j % 4 * 8);
+        codes[i][j / 4] |= two_codes<kType>(each[j], each[j + 1], plain) << (j % 4 * 8);
       }
       if (along_rows != nullptr) {
         *reinterpret_cast<Pack<std::uint32_t, 2>*>(along_rows + at) = {{codes[i][0], codes[i][1]}};

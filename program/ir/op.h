@@ -144,9 +144,9 @@ enum class OpKind : std::uint8_t {
               // matrices.
               //                               norm (2), momentum, of all tensor ranks      values of this rank's part,
   //                                                                            their 16-bit copy or -1, room
-  kRecordLargest,  // sites, -, steps of the window    -                              history (AmaxHistory), in place:
-                   // what
-                   // the step's are, and the largest of the window; what is not finite is left out
+  kRecordLargest,  // sites, -, steps of the window    -                              history, in place (AmaxHistory):
+                   // what the step has becomes a row of the window, whose largest is found anew; what is not finite is
+                   // left out
   // Communication.           elements                       in                                   out
   kAllReduce,      // of the buffer                 x                                    x in place
   kReduceScatter,  // of the whole                  x (whole)                            y (own part), may lie inside x

@@ -17,6 +17,7 @@ struct StepValues {
   double loss_weight = 0;          ///< 1 / tokens of the global batch: every token's share of the loss
   double loss_scale = 1;           ///< gradients are those of the loss times this, until AdamW (fp16)
   std::int64_t skipped_steps = 0;  ///< before this one: they did not count for AdamW
+  bool looks_first = false;        ///< no step before left largest numbers: casts of fp8 delayed find their own
 };
 
 /// Keys and values of the tokens of one text, as a layer's attention saw them: (key heads, room, their width) each.

@@ -156,8 +156,6 @@ class MegatronExport {
     add("exp-avg-sq-dtype", std::string(name_of(plan_.moment_dtype)));
   }
 
-  static constexpr int kAmaxHistory = 1024;  // as the recipes of NeMo and Megatron-Bridge have it
-
   void arithmetic() {
     const bool narrow = plan_.reduce_dtype == DType::kBf16 || plan_.reduce_dtype == DType::kFp16;
     if (plan_.precision == DType::kBf16) {
@@ -182,7 +180,7 @@ class MegatronExport {
     add("fp8-format", program::scales_tensors(plan_.fp8) ? "hybrid" : "e4m3");
     add("fp8-recipe", std::string(fp8_recipe(plan_.fp8)));
     if (plan_.fp8 != program::Fp8::kDelayed) return;
-    add("fp8-amax-history-len", kAmaxHistory);
+    add("fp8-amax-history-len", program::kAmaxHistory);
     add("fp8-amax-compute-algo", "max");
   }
 

@@ -28,6 +28,15 @@ struct Fp8Layout {
 Fp8Layout fp8_layout(Fp8 recipe, Fp8Operand operand, bool along_rows, std::int64_t runs, std::int64_t rows,
                      std::int64_t columns);
 
+/// Recipe kDelayed: the largest numbers of the operands of a chunk's products, (rows, sites) in fp32, a site for every
+/// operand that is cast.
+struct AmaxHistory {
+  static constexpr std::int64_t kThisStep = 0;   ///< row: of the step at hand, as far as it has come
+  static constexpr std::int64_t kOfWindow = 1;   ///< row: the largest of those that follow; 0: none is known
+  static constexpr std::int64_t kFirstStep = 2;  ///< rows: step s of a training at s modulo their number
+  static constexpr std::int64_t rows(std::int64_t steps) { return kFirstStep + steps; }
+};
+
 /// Of what a kQuantize op writes: out[0] along its rows, out[1] along its columns.
 Fp8Layout cast_layout(const Op& op, bool along_rows);
 

@@ -52,9 +52,10 @@ enum class OpKind : std::uint8_t {
   kMatmul,               // T, out, in                    x (m,k), w (k,n), bias (n) or -1     y (m,n)
   kMatmulDgrad,          // T, out, in                    dy (m,n), w (k,n)                    dx (m,k)
   kMatmulWgrad,  // T, out, in                    x (m,k), dy (m,n)                    dw (k,n) +=, dbias (n) += or -1
-  kQuantize,     // rows, columns                 x (m,n)                              y in 8 bits with scales along its
+  kQuantize,     // rows, columns, pitch          x (m,n), history or -1               y in 8 bits with scales along its
   // rows, or -1; along its columns, or -1 (program/ir/fp8_layout.h); dbias (n) += sums of the columns, or
-  // -1. Products whose `fp8` is set read such buffers for x, w and dy
+  // -1. Products whose `fp8` is set read such buffers for x, w and dy. With kDelayed: where its site of a history of k
+  // sites (AmaxHistory) begins, of which the window's largest is read and that of this step raised
   kRotary,          // T, (heads+kv)*dim             qkv (T, q|k|v)                       qkv in place; with k = 1 by
                     // the frequencies of layers with windows
   kRotaryBackward,  //  "                            dqkv                                 dqkv in place
@@ -143,6 +144,9 @@ enum class OpKind : std::uint8_t {
               // matrices.
               //                               norm (2), momentum, of all tensor ranks      values of this rank's part,
   //                                                                            their 16-bit copy or -1, room
+  kRecordLargest,  // sites, -, steps of the window    -                              history, in place (AmaxHistory):
+                   // what the step has becomes a row of the window, whose largest is found anew; what is not finite is
+                   // left out
   // Communication.           elements                       in                                   out
   kAllReduce,      // of the buffer                 x                                    x in place
   kReduceScatter,  // of the whole                  x (whole)                            y (own part), may lie inside x

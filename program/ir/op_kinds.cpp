@@ -315,6 +315,10 @@ void muon_step(Op& op) {
   op.bytes = times * size * moved + bytes_of_update(op);
 }
 
+void record_largest(Op& op) {  // the window is read
+  op.bytes = static_cast<double>(op.m * AmaxHistory::rows(op.k) * size_of(DType::kFp32));
+}
+
 // --- The table ---
 
 using Class = OpClass;
@@ -388,6 +392,7 @@ const std::array<OpTraits, kOpKinds> kOpTraits{{
     {"store", Class::kCopy, payload, {1}},
     {"muon_momentum", Class::kOptimizer, muon_momentum, {1}},
     {"muon_step", Class::kMuon, muon_step, {20}},  // of five iterations: three products and what adds them, each
+    {"record_largest", Class::kOptimizer, record_largest, {1}},
     {"all_reduce", Class::kCommunication, payload, {2}},
     {"reduce_scatter", Class::kCommunication, payload, {2}},
     {"all_gather", Class::kCommunication, payload, {2}},

@@ -42,6 +42,7 @@ struct Parameter {
   std::int64_t local_experts = 0;    ///< of them on this rank
   std::int64_t offset = 0;           ///< elements from the start of the chunk's parameters
   bool partial_over_tensor = false;  ///< replicated, but every tensor rank has a part of its gradient only
+  std::int32_t first_site = -1;      ///< fp8 delayed: in the chunk's history, of its operands one after the other
   bool decayed = false;              ///< weight decay applies (matrices)
   bool frozen = false;               ///< stays as it is: has no gradient and no optimizer state
   bool muon = false;                 ///< is stepped by Muon, not by AdamW
@@ -147,6 +148,8 @@ struct ChunkTemplate {
   std::vector<int> fetch_parameter, store_parameter;  ///< per bucket, for the optimizer: copies of offloaded parameters
   std::vector<int> gather;  ///< per bucket, after a copy where parameters are offloaded; -1: nothing to gather
   int tied_head_gradient = kNoBuffer;  ///< where uses of the embedding at the end of the model accumulate apart
+  int history = kNoBuffer;             ///< AmaxHistory of fp8 delayed, between steps as parameters are
+  std::int64_t sites = 0;              ///< of it
   int tie = -1;  ///< body that adds the gradients of the embedding's two copies, where one stage holds both
   int tied_elsewhere = kNoBuffer;             ///< there: the gradient of the last chunk's copy, told from this chunk's
   int ids = kNoBuffer, labels = kNoBuffer;    ///< buffers of a micro-batch's tokens: read here, and to predict

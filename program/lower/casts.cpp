@@ -9,13 +9,16 @@
 
 namespace trivium::program {
 
-void LayerWriter::cast(int x, const Rows& shape, const CastTo& to, int layer, Pass pass) {
+void LayerWriter::cast(int x, const Product& product, const Rows& shape, const CastTo& to, int layer, Pass pass) {
   Op& op = rows(b_.add(OpKind::kQuantize, pass, {x}, {to.along_rows, to.along_columns, to.dbias}), shape.rows,
                 shape.columns, layer);
   op.token_sharded = false;
   op.fp8 = s_.fp8;
   op.operand = shape.operand;
   op.parts = static_cast<std::int32_t>(shape.runs);
+  if (s_.fp8 != Fp8::kDelayed) return;
+  op.in[1] = p_.history(std::string(product.parameter) + ".weight", layer, shape.operand);
+  op.k = b_.kind().sites;
 }
 
 int LayerWriter::cast_buffer(const std::string& name, const Rows& shape, bool along_rows, bool late, int layer) {
@@ -26,7 +29,7 @@ int LayerWriter::cast_buffer(const std::string& name, const Rows& shape, bool al
 
 int LayerWriter::cast_input(int x, const Product& product, const Rows& shape, int layer, Pass pass) {
   const int read = cast_buffer(fmt::format("input of {}", product.parameter), shape, true, false, layer);
-  cast(x, shape, {read, product.cast}, layer, pass);
+  cast(x, product, shape, {read, product.cast}, layer, pass);
   return read;
 }
 
@@ -38,14 +41,14 @@ LayerWriter::CastTo LayerWriter::cast_gradient(int dy, const Product& product, c
   const bool trained = !s_.lora.used();  // else no gradient of a weight reads it
   const CastTo to{cast_buffer(name, gradient, true, false, layer),
                   trained ? cast_buffer(name, gradient, false, true, layer) : kNoBuffer, dbias};
-  cast(dy, gradient, to, layer, Pass::kBackward);
+  cast(dy, product, gradient, to, layer, Pass::kBackward);
   return to;
 }
 
 int LayerWriter::cast_again(int x, const Product& product, const Rows& shape, int layer) {
   if (product.cast != kNoBuffer) return product.cast;
   const int again = cast_buffer(fmt::format("input of {} again", product.parameter), shape, false, true, layer);
-  cast(x, shape, {kNoBuffer, again}, layer, Pass::kBackward);
+  cast(x, product, shape, {kNoBuffer, again}, layer, Pass::kBackward);
   return again;
 }
 
@@ -57,11 +60,11 @@ int LayerWriter::cast_weight(const Product& product, std::int64_t experts, bool 
   const int value = p_.value(name, layer);
   if (s_.keeps_casts) {
     const ParameterBuffers::Cast kept = p_.cast(name, layer);
-    if (casts_weights_) cast(value, shape, {kept.backward, kept.forward}, layer, pass);
+    if (casts_weights_) cast(value, product, shape, {kept.backward, kept.forward}, layer, pass);
     return backward ? kept.backward : kept.forward;
   }
   const int read = cast_buffer(name, shape, backward, false, layer);
-  cast(value, shape, backward ? CastTo{read} : CastTo{kNoBuffer, read}, layer, pass);
+  cast(value, product, shape, backward ? CastTo{read} : CastTo{kNoBuffer, read}, layer, pass);
   return read;
 }
 

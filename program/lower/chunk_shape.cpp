@@ -135,7 +135,9 @@ std::string ParameterBuffers::short_name(const Parameter& parameter) {
 }
 
 void ParameterBuffers::add(const Parameter& parameter, int value, int gradient) {
-  entries_[{parameter.layer, short_name(parameter)}] = {value, gradient, {}};
+  Entry entry;
+  entry.value = value, entry.gradient = gradient;
+  entries_[{parameter.layer, short_name(parameter)}] = entry;
 }
 
 void ParameterBuffers::add_cast(const Parameter& parameter, Cast cast) {
@@ -144,6 +146,14 @@ void ParameterBuffers::add_cast(const Parameter& parameter, Cast cast) {
 
 ParameterBuffers::Cast ParameterBuffers::cast(const std::string& name, int layer) const {
   return find(name, layer).cast;
+}
+
+void ParameterBuffers::add_histories(const Parameter& parameter, const Histories& histories) {
+  entries_[{parameter.layer, short_name(parameter)}].histories = histories;
+}
+
+int ParameterBuffers::history(const std::string& name, int layer, Fp8Operand operand) const {
+  return find(name, layer).histories[static_cast<std::size_t>(operand)];
 }
 
 ParameterBuffers::Entry ParameterBuffers::find(const std::string& name, int layer) const {

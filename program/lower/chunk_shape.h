@@ -1,6 +1,7 @@
 // The numbers that every op of a chunk is built from, and the names of the buffers a layer keeps.
 #pragma once
 
+#include <array>
 #include <limits>
 #include <map>
 #include <string>
@@ -147,10 +148,16 @@ class ParameterBuffers {
   void add_cast(const Parameter& parameter, Cast cast);
   Cast cast(const std::string& name, int layer) const;
 
+  /// fp8 delayed: where the history of each operand of the matrix's products begins, by Fp8Operand.
+  using Histories = std::array<int, kFp8Operands>;
+  void add_histories(const Parameter& parameter, const Histories& histories);
+  int history(const std::string& name, int layer, Fp8Operand operand) const;
+
  private:
   struct Entry {
     int value = kNoBuffer, gradient = kNoBuffer;
     Cast cast;
+    Histories histories{kNoBuffer, kNoBuffer, kNoBuffer};
   };
   static std::string short_name(const Parameter& parameter);
   Entry find(const std::string& name, int layer) const;

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 
 #include "program/ir/alignment.h"
 #include "program/ir/fp8_layout.h"
@@ -56,6 +57,7 @@ class TemplateMaker {
     place_parameters();
     place_buckets();
     place_away_state(builder_, job_.plan);
+    if (shape_.fp8 == Fp8::kDelayed) place_history();
   }
 
   void add_optimizer() { OptimizerBodies(job_, stack_, builder_, bodies_, segment_of_parameter_).add(); }
@@ -233,12 +235,41 @@ class TemplateMaker {
            p.name.ends_with("latents.weight") || p.name.ends_with("_heads.weight");
   }
 
+  /// One of the layers' matrices whose products are in 8 bits.
+  static bool is_cast(const Parameter& p) { return p.layer >= 0 && p.decayed && !is_wide(p); }
+
+  // Follows the optimizer's state, also where that is elsewhere.
+  void place_history() {
+    for (Parameter& p : kind_.parameters) {
+      if (!is_cast(p)) continue;
+      p.first_site = static_cast<std::int32_t>(kind_.sites);
+      kind_.sites += kFp8Operands;
+    }
+    if (kind_.sites == 0) return;
+    const std::int64_t sites = kind_.sites;
+    kind_.history = builder_.place("largest numbers of steps", Space::kOptimizer, DType::kFp32,
+                                   AmaxHistory::rows(kAmaxHistory) * sites);
+    const std::int64_t begin = builder_.buffer(kind_.history).offset;
+    for (const Parameter& p : kind_.parameters) {
+      if (p.first_site < 0) continue;
+      ParameterBuffers::Histories histories{};
+      for (int operand = 0; operand < kFp8Operands; ++operand) {
+        constexpr std::array<const char*, kFp8Operands> kNames{"input", "weight", "gradient"};
+        // What a cast looks at: this step's and the window's.
+        histories[static_cast<std::size_t>(operand)] = builder_.view(
+            fmt::format("largest numbers of {}, {}", p.name, kNames[static_cast<std::size_t>(operand)]),
+            Space::kOptimizer, DType::kFp32, sites + 1, begin + (p.first_site + operand) * size_of(DType::kFp32));
+      }
+      parameters_.add_histories(p, histories);
+    }
+  }
+
   // The layers' 8-bit matrices follow the parameters, each as its product reads it and as its data gradient does.
   void place_casts() {
     std::int64_t& bytes = kind_.bytes[static_cast<std::size_t>(Space::kParameter)];
     bytes = aligned(bytes);
     for (const Parameter& p : kind_.parameters) {
-      if (p.layer < 0 || !p.decayed || is_wide(p)) continue;
+      if (!is_cast(p)) continue;
       const std::int64_t runs = std::max<std::int64_t>(1, p.local_experts);
       const auto place = [&](const char* product, bool along_rows) {
         const Fp8Layout layout =

@@ -241,7 +241,7 @@ class LayerWriter {
   struct CastTo {
     int along_rows = kNoBuffer, along_columns = kNoBuffer, dbias = kNoBuffer;
   };
-  void cast(int x, const Rows& rows, const CastTo& to, int layer, Pass pass);
+  void cast(int x, const Product& product, const Rows& rows, const CastTo& to, int layer, Pass pass);
   int cast_buffer(const std::string& name, const Rows& rows, bool along_rows, bool late, int layer);
   int cast_input(int x, const Product& product, const Rows& rows, int layer, Pass pass);
   CastTo cast_gradient(int dy, const Product& product, const Rows& rows, int dbias, int layer);

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "program/ir/fp8_layout.h"
+
 namespace trivium::program {
 namespace {
 
@@ -255,7 +257,31 @@ int OptimizerBodies::norm() {
     op.elements = op.m = kind.buckets[i].shard;
     op.n = 1;
   }
+  record_largest();
   return append();
+}
+
+// All ranks of a stage hold parts of its tensors, or cast parts of what goes through them: with the largest number of
+// the whole they scale as one rank would.
+void OptimizerBodies::record_largest() {
+  const ChunkTemplate& kind = b_.kind();
+  if (kind.history == kNoBuffer) return;
+  b_.segment("largest numbers");
+  const std::int64_t sites = kind.sites;
+  const int step = b_.view("largest numbers of this step", Space::kOptimizer, DType::kFp32, sites,
+                           b_.buffer(kind.history).offset + AmaxHistory::kThisStep * sites * size_of(DType::kFp32));
+  for (const Group group : {Group::kTensor, Group::kData}) {
+    if (Mesh(job_.plan).group_size(group) == 1) continue;
+    Op& op = b_.add(OpKind::kAllReduce, Pass::kOptimizer, {step}, {step});
+    op.lane = Lane::kCompute;
+    op.group = group;
+    op.reduction = Reduction::kMax;
+    op.dtype = DType::kFp32;
+    op.elements = sites;
+  }
+  Op& op = b_.add(OpKind::kRecordLargest, Pass::kOptimizer, {}, {kind.history});
+  op.dtype = DType::kFp32;
+  op.m = sites, op.n = 1, op.k = kAmaxHistory;
 }
 
 int OptimizerBodies::norm_reduce() {

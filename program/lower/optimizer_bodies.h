@@ -51,6 +51,7 @@ class OptimizerBodies {
   int kept_gradients(const Bucket& bucket, const std::string& name, std::int64_t begin, std::int64_t elements);
   Group group_of(const Bucket& bucket) const;  // ranks that share the bucket's optimizer state, or reduce it
   int norm();
+  void record_largest();
   int norm_reduce();
   int optimizer();
   void step_by_adamw(int bucket, int pair);

@@ -23,5 +23,10 @@ constexpr bool scales_tensors(Fp8 recipe) { return recipe == Fp8::kDelayed || re
 
 /// What an operand of a product is.
 enum class Fp8Operand : std::uint8_t { kInput, kWeight, kGradient };
+constexpr int kFp8Operands = 3;
+
+/// Steps whose largest numbers kDelayed looks at: `amax_history_len` of Transformer Engine's DelayedScaling, whose
+/// `amax_compute_algo` is "max" by default (Transformer Engine, Common API), as in the recipes of NeMo.
+constexpr int kAmaxHistory = 1024;
 
 }  // namespace trivium::program

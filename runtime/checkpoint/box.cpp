@@ -13,7 +13,8 @@ Box intersection(const Box& a, const Box& b) {
 }
 
 std::string_view name_of(State state) {
-  static constexpr std::array<std::string_view, kStates> kNames{"value", "first_moment", "second_moment", "residual"};
+  static constexpr std::array<std::string_view, kStates> kNames{"value", "first_moment", "second_moment", "residual",
+                                                                "largest"};
   return kNames.at(static_cast<std::size_t>(state));
 }
 

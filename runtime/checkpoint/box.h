@@ -17,9 +17,10 @@ struct Box {
 Box intersection(const Box& a, const Box& b);
 
 /// What of a parameter is kept: its value (of 16-bit parameters the fp32 master copy), AdamW's two moments, and with
-/// compression top_k what each replica has not sent of its gradients.
-enum class State : std::uint8_t { kValue, kFirstMoment, kSecondMoment, kResidual };
-constexpr int kStates = 4;
-std::string_view name_of(State state);  ///< "value", "first_moment", "second_moment", "residual"
+/// compression top_k what each replica has not sent of its gradients; with fp8 delayed, of a matrix, the largest
+/// numbers of its products' operands, (steps + 1, operands): of the window, then of its steps.
+enum class State : std::uint8_t { kValue, kFirstMoment, kSecondMoment, kResidual, kLargest };
+constexpr int kStates = 5;
+std::string_view name_of(State state);  ///< "value", "first_moment", "second_moment", "residual", "largest"
 
 }  // namespace trivium::runtime::checkpoint

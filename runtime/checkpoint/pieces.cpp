@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "program/ir/fp8_layout.h"
 #include "program/lower/layout.h"
 #include "program/lower/optimizer_bodies.h"
 
@@ -185,6 +186,31 @@ Stretch residual_of(const ChunkTemplate& kind, const Arenas& arenas, int chunk, 
           buffer->dtype};
 }
 
+// The history of the casts of the stage's matrices, which all its ranks hold alike.
+void add_histories(const program::Program& program, int rank, const Arenas& arenas, std::vector<Piece>& pieces) {
+  const program::Role& role = program.role_of(rank);
+  for (std::size_t c = 0; c < role.chunks.size(); ++c) {
+    const ChunkTemplate& kind = program.kinds[static_cast<std::size_t>(role.chunks[c].kind)];
+    if (kind.history == program::kNoBuffer) continue;
+    const program::Buffer& history = kind.buffers[static_cast<std::size_t>(kind.history)];
+    auto* const lasting =
+        reinterpret_cast<float*>(arenas.base(static_cast<int>(c), history.space, 0) + history.offset) +
+        program::AmaxHistory::kOfWindow * kind.sites;
+    const std::int64_t rows = history.elements / kind.sites - program::AmaxHistory::kOfWindow;
+    for (const Parameter& p : kind.parameters) {
+      if (p.first_site < 0) continue;
+      pieces.push_back({.state = State::kLargest,
+                        .name = program::global_name(p, role.chunks[c].first_layer),
+                        .rows = rows,
+                        .columns = program::kFp8Operands,
+                        .box = {0, 0, rows, program::kFp8Operands},
+                        .first = reinterpret_cast<std::byte*>(lasting + p.first_site),
+                        .stride = kind.sites,
+                        .type = history.dtype});
+    }
+  }
+}
+
 template <class Visit>
 void for_each_parameter(const program::Program& program, int rank, const Arenas& arenas, Visit visit) {
   const program::Role& role = program.role_of(rank);
@@ -224,6 +250,7 @@ std::vector<Piece> saved_pieces(const program::Program& program, int rank, const
                        cutter.of_replica(replica, replicas);
                        cutter.cut(residual, State::kResidual);
                      });
+  if (first_of_tensor && replica == 0) add_histories(program, rank, arenas, pieces);
   return pieces;
 }
 
@@ -243,6 +270,7 @@ std::vector<Piece> needed_pieces(const program::Program& program, int rank, cons
         cutter.of_replica(replica, replicas);
         cutter.cut(residual, State::kResidual);
       });
+  add_histories(program, rank, arenas, pieces);
   return pieces;
 }
 

@@ -22,8 +22,8 @@ std::size_t rounded_up(std::int64_t bytes, std::size_t to) { return (static_cast
 }  // namespace
 
 std::string CpuBackend::refusal(const program::Program&, const program::Op& op) const {
-  if (op.fp8 == program::Fp8::kDelayed || op.fp8 == program::Fp8::kNvfp4) {
-    return fmt::format("the CPU backend emulates fp8 current, block and mxfp8, not {}; use --fp8 current",
+  if (op.fp8 == program::Fp8::kNvfp4) {
+    return fmt::format("the CPU backend emulates fp8 delayed, current, block and mxfp8, not {}; use --fp8 current",
                        name_of(op.fp8));
   }
   if (find_kernel(op.kind, op.dtype) != nullptr) return "";

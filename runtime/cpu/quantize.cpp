@@ -9,6 +9,8 @@
 #include <cassert>
 #include <cmath>
 #include <cstring>
+#include <limits>
+#include <optional>
 #include <vector>
 
 #include "program/ir/fp8_layout.h"
@@ -20,6 +22,7 @@
 namespace trivium::runtime::cpu {
 namespace {
 
+using program::AmaxHistory;
 using program::Fp8;
 using program::Fp8Layout;
 using program::Fp8Operand;
@@ -76,8 +79,18 @@ void for_blocks(const Fp8Layout& layout, const Each& each) {
   }
 }
 
+/// In the scale's units, as fp32. What overflows there is beyond 8 bits as well, and saturates like it.
 template <class T>
-void cast(const T* x, const Fp8Layout& layout, Fp8Type type, std::byte* to) {
+float scaled(T x, T inverse) {
+  constexpr T kMost = std::numeric_limits<float>::max();
+  const T y = x * inverse;
+  return static_cast<float>(std::isfinite(x) ? std::clamp(y, -kMost, kMost) : y);
+}
+
+/// Scales by the largest number of each block, or by the one that is given. Returns the largest of all.
+template <class T>
+T cast(const T* x, const Fp8Layout& layout, Fp8Type type, std::optional<T> given, std::byte* to) {
+  T largest_of_all = 0;
   auto* codes = reinterpret_cast<std::uint8_t*>(to);
   std::byte* scales = to + layout.scales_begin();
   for_blocks(layout, [&](std::int64_t block, std::int64_t row, std::int64_t end_row, std::int64_t column,
@@ -88,16 +101,18 @@ void cast(const T* x, const Fp8Layout& layout, Fp8Type type, std::byte* to) {
         largest = std::max(largest, std::abs(x[r * layout.columns + c]));
       }
     }
-    const int exponent = exponent_of(largest, type);
+    largest_of_all = std::max(largest_of_all, largest);
+    const int exponent = exponent_of(given.value_or(largest), type);
     put_scale(scales, block, layout.scale_bytes, exponent);
     const T inverse = std::ldexp(T(1), -exponent);
     for (std::int64_t r = row; r < end_row; ++r) {
       for (std::int64_t c = column; c < end_column; ++c) {
         const std::int64_t i = r * layout.columns + c;
-        codes[i] = fp8_of_float(static_cast<float>(x[i] * inverse), type);
+        codes[i] = fp8_of_float(scaled(x[i], inverse), type);
       }
     }
   });
+  return largest_of_all;
 }
 
 template <class T>
@@ -125,8 +140,13 @@ template <class T>
 void quantize(const KernelArguments& a) {
   const T* x = input<T>(a, 0);
   const Fp8Type type = type_of(a.op->fp8, a.op->operand);
+  auto* const history = reinterpret_cast<float*>(a.in[1]);
+  std::optional<T> given;
+  if (history != nullptr && !a.values->looks_first) given = T(history[AmaxHistory::kOfWindow * a.op->k]);
   for (std::size_t way = 0; way < 2; ++way) {
-    if (a.out[way] != nullptr) cast(x, program::cast_layout(*a.op, way == 0), type, a.out[way]);
+    if (a.out[way] == nullptr) continue;
+    const T largest = cast(x, program::cast_layout(*a.op, way == 0), type, given, a.out[way]);
+    if (history != nullptr) *history = std::max(*history, static_cast<float>(largest));
   }
   T* dbias = output<T>(a, 2);
   if (dbias == nullptr) return;
@@ -135,6 +155,19 @@ void quantize(const KernelArguments& a) {
     for (std::int64_t c = 0; c < a.op->n; ++c) sums[static_cast<std::size_t>(c)] += x[r * a.op->n + c];
   }
   for (std::int64_t c = 0; c < a.op->n; ++c) dbias[c] += sums[static_cast<std::size_t>(c)];
+}
+
+/// Of every site (see AmaxHistory).
+void record_largest(const KernelArguments& a) {
+  const std::int64_t sites = a.op->m, steps = a.op->k;
+  auto* const history = reinterpret_cast<float*>(a.out[0]);
+  float* const window = history + AmaxHistory::kFirstStep * sites;
+  for (std::int64_t site = 0; site < sites; ++site) {
+    const float largest = history[AmaxHistory::kThisStep * sites + site];
+    window[a.values->step % steps * sites + site] = std::isfinite(largest) ? largest : 0;
+    float& of_window = history[AmaxHistory::kOfWindow * sites + site] = 0;
+    for (std::int64_t step = 0; step < steps; ++step) of_window = std::max(of_window, window[step * sites + site]);
+  }
 }
 
 /// A product whose first two operands are in 8 bits: that of the numbers they stand for.
@@ -158,6 +191,9 @@ Kernel fp8_product(program::DType type) {
   return type == program::DType::kFp64 ? product<double, program::DType::kFp64> : widened;
 }
 
-void add_casts(KernelTable& table) { table.add(program::OpKind::kQuantize, quantize<float>, quantize<double>); }
+void add_casts(KernelTable& table) {
+  table.add(program::OpKind::kQuantize, quantize<float>, quantize<double>);
+  table.add_any(program::OpKind::kRecordLargest, record_largest);
+}
 
 }  // namespace trivium::runtime::cpu

@@ -191,6 +191,7 @@ Operation<Launcher> coded_operation(const program::Op& op) {
   if (op.kind == program::OpKind::kQuantize) {
     return program::scales_tensors(op.fp8) ? quantize<T, Launcher> : quantize_blocks<T, Launcher>;
   }
+  if (op.kind == program::OpKind::kRecordLargest) return record_largest<Launcher>;
   return op.fp8 == program::Fp8::kNone ? nullptr : coded_matmul<T, Launcher>;
 }
 

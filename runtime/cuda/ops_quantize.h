@@ -27,8 +27,21 @@ inline CastTarget cast_target(const KernelArguments& a, bool along_rows) {
   return {reinterpret_cast<std::uint8_t*>(to), reinterpret_cast<float*>(to + begin)};
 }
 
+/// By the largest number of steps before: one pass over x.
+template <class T, Fp8Type kType, class Launcher>
+void cast_by_history(Launcher& l, const KernelArguments& a) {
+  using Cast = CastRuns<T, kType, true>;
+  const RunShape s{a.op->parts, a.op->m / a.op->parts, a.op->n};
+  auto* const history = reinterpret_cast<float*>(a.in[1]);
+  const CastTarget rows = cast_target(a, true), columns = cast_target(a, false);
+  l.run(Cast{input<T>(a, 0), nullptr, rows.codes, columns.codes, rows.scales, columns.scales, s, 0,
+             history + program::AmaxHistory::kOfWindow * a.op->k, history},
+        s.runs * Cast::tiles(s), Cast::kThreads, Cast::shared_bytes());
+}
+
 template <class T, Fp8Type kType, class Launcher>
 void cast_runs(Launcher& l, const KernelArguments& a) {
+  if (a.in[1] != nullptr && !a.values->looks_first) return cast_by_history<T, kType>(l, a);
   using Amaxes = LargestOfRuns<T>;
   using Cast = CastRuns<T, kType>;
   constexpr std::int64_t kBlocks = 4 * kMultiprocessors,
@@ -40,8 +53,20 @@ void cast_runs(Launcher& l, const KernelArguments& a) {
   const T* x = input<T>(a, 0);
   l.run(Amaxes{x, partial, s, parts}, s.runs * parts, Amaxes::kThreads, kReduceBytes);
   const CastTarget rows = cast_target(a, true), columns = cast_target(a, false);
-  l.run(Cast{x, partial, rows.codes, columns.codes, rows.scales, columns.scales, s, parts}, s.runs * Cast::tiles(s),
-        Cast::kThreads, Cast::shared_bytes());
+  l.run(Cast{x, partial, rows.codes, columns.codes, rows.scales, columns.scales, s, parts, nullptr,
+             reinterpret_cast<float*>(a.in[1])},
+        s.runs * Cast::tiles(s), Cast::kThreads, Cast::shared_bytes());
+}
+
+template <class Launcher>
+void record_largest(Launcher& l, const KernelArguments& a) {
+  using program::AmaxHistory;
+  const std::int64_t sites = a.op->m, steps = a.op->k;
+  auto* const history = output<float>(a, 0);
+  const auto row = [&](std::int64_t number) { return history + number * sites; };
+  l.run(RecordLargest{row(AmaxHistory::kThisStep), row(AmaxHistory::kOfWindow), row(AmaxHistory::kFirstStep), sites,
+                      steps, a.values->step % steps},
+        sites, RecordLargest::kThreads, kReduceBytes);
 }
 
 template <class T, class Launcher>

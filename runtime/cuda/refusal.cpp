@@ -87,8 +87,8 @@ std::string refusal_of_state(const program::Program& program, const program::Op&
 std::string refusal_of_codes(const program::Settings& settings, const program::Op& op) {
   constexpr std::int64_t kRows = 16;
   if (op.fp8 == program::Fp8::kNone) return "";
-  if (op.fp8 != program::Fp8::kCurrent && op.fp8 != program::Fp8::kBlock && op.fp8 != program::Fp8::kMxfp8) {
-    return fmt::format("the CUDA backend supports fp8 current, block and mxfp8, not {}; use --fp8 current",
+  if (op.fp8 == program::Fp8::kNvfp4) {
+    return fmt::format("the CUDA backend supports fp8 delayed, current, block and mxfp8, not {}; use --fp8 current",
                        name_of(op.fp8));
   }
   if (settings.precision != DType::kBf16) {

@@ -21,6 +21,9 @@ struct DeviceThread : WarpgroupWords {
   __device__ __forceinline__ V shuffle_xor(V v, int mask) {
     return __shfl_xor_sync(kAll, v, mask);
   }
+  __device__ __forceinline__ void raise(float* at, float value) {  // as integers they are in the same order
+    if (value > *static_cast<volatile float*>(at)) atomicMax(reinterpret_cast<int*>(at), __float_as_int(value));
+  }
   __device__ __forceinline__ unsigned char* shared() {
     extern __shared__ __align__(1024) unsigned char memory[];  // as the tiles of flash_warpgroup_tiles.h lie
     return memory;

@@ -130,6 +130,7 @@ double RankExecutor::evaluate(const data::Corpus& corpus, std::int64_t first_sam
 void RankExecutor::begin(const StepValues& values) {
   if (values.loss_weight != values_.loss_weight || values.loss_scale != values_.loss_scale) backend_.forget_replays();
   values_ = values;
+  begin_history();
   optimizer_begun_ = false;
   noted_.clear();
   documents_.forget();

@@ -73,6 +73,7 @@ class RankExecutor {
   /// Every lane of the program on which ranks exchange data, with this one's peers there.
   std::vector<Communicator::LanePeers> lanes_of_transfers() const;
   void begin(const StepValues& values);
+  void begin_history();
   void execute();
   double sum_over_ranks(double loss);
   bool is_forward(const program::Task& task) const;
@@ -147,6 +148,7 @@ class RankExecutor {
   flight::Ring* flight_ = nullptr;
   bool names_tasks_ = true;
   bool optimizer_begun_ = false;
+  bool has_history_ = false;  // fp8 delayed: a step before left largest numbers
   std::function<void()> before_optimizer_;
 };
 

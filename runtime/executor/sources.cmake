@@ -1,4 +1,5 @@
 list(APPEND runtime_sources
+  executor/amax_history.cpp
   executor/arenas.cpp
   executor/collect.cpp
   executor/training_schedule.cpp

@@ -275,10 +275,18 @@ class KindReader {
   }
 
   // The norm of a chunk is one run of kernels: its host and device times combine over all of them, so it is at least
-  // what the layers alone would take, less a picosecond of rounding for each.
+  // what the layers alone would take, less a picosecond of rounding for each. What else the body does (fp8 delayed: the
+  // largest numbers of all layers in a collective) is not of one layer, and nothing is claimed of it.
   std::int64_t norm_layer() const {
-    if (kind_.embedding || kind_.head) return 0;
-    return std::max<std::int64_t>(0, whole(kind_.norm, Lane::kCompute) - 1);
+    if (kind_.embedding || kind_.head || kind_.norm < 0) return 0;
+    std::int64_t time = 0;
+    for (std::size_t s = 0; s < body(kind_.norm).segments.size(); ++s) {
+      const program::Segment& here = body(kind_.norm).segments[s];
+      const bool of_norm =
+          body(kind_.norm).ops[static_cast<std::size_t>(here.begin)].kind == program::OpKind::kGradientNorm;
+      if (of_norm) time += segment(kind_.norm, s, Lane::kCompute);
+    }
+    return std::max<std::int64_t>(0, time - 1);
   }
 
   const CostedProgram& costed_;

@@ -24,7 +24,7 @@ hardware::Arithmetic arithmetic_of(Fp8 recipe) {
 }
 
 bool has_fp8(const hardware::Device& device, Fp8 recipe) {
-  if (device.kind == hardware::DeviceKind::kCpu) return recipe != Fp8::kDelayed && recipe != Fp8::kNvfp4;
+  if (device.kind == hardware::DeviceKind::kCpu) return recipe != Fp8::kNvfp4;
   return device.peak.contains(arithmetic_of(recipe)) && device.fp8.products.contains(scaling_of(recipe));
 }
 

@@ -15,8 +15,8 @@ namespace {
 
 program::Infeasible without_fp8(const hardware::Device& device, program::Fp8 recipe) {
   if (device.kind == hardware::DeviceKind::kCpu) {
-    return {"fp8",
-            fmt::format("cores emulate fp8 current, block and mxfp8; {} is priced on GPUs alone", name_of(recipe))};
+    return {"fp8", fmt::format("cores emulate fp8 delayed, current, block and mxfp8; {} is priced on GPUs alone",
+                               name_of(recipe))};
   }
   if (device.peak.contains(arithmetic_of(recipe))) {
     return {"fp8", fmt::format("the profile of {} has no rates for fp8 {}", device.name, name_of(recipe))};

@@ -59,9 +59,15 @@ TRIVIUM_DEVICE float power_of_two(int exponent) {
   return float_of(exponent < -126 ? kHalfOfLeast : static_cast<std::uint32_t>(exponent + 127) << 23);
 }
 
-/// Two codes in a word's low half, the first in its low byte. `plain`: neither is infinite.
+/// What overflowed when it was scaled is the largest number, as satfinite has it.
+TRIVIUM_DEVICE float finite(float x) {
+  constexpr float kMost = 3.4028234663852886e38F;
+  return x > kMost ? kMost : x < -kMost ? -kMost : x;
+}
+
+/// Two codes in a word's low half, the first in its low byte. `plain`: neither was infinite.
 template <Fp8Type kType>
-TRIVIUM_DEVICE std::uint32_t two_codes(float first, float second, [[maybe_unused]] bool plain) {
+TRIVIUM_DEVICE std::uint32_t two_codes(float first, float second, bool plain) {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 890
   if (plain) {
     std::uint16_t codes;
@@ -73,12 +79,14 @@ TRIVIUM_DEVICE std::uint32_t two_codes(float first, float second, [[maybe_unused
     return codes;
   }
 #endif
+  if (plain) first = finite(first), second = finite(second);
   return reduction::fp8_of_float(first, kType) | static_cast<std::uint32_t>(reduction::fp8_of_float(second, kType))
                                                      << 8;
 }
 
-/// Casts tiles of 128 rows and 64 columns. Blocks over (run, tile of rows, tile of columns).
-template <class T, Fp8Type kType>
+/// Casts tiles of 128 rows and 64 columns. Blocks over (run, tile of rows, tile of columns). `kByHistory`: by the
+/// largest number of steps before, `known`, so that x is read once.
+template <class T, Fp8Type kType, bool kByHistory = false>
 struct CastRuns {
   static constexpr int kThreads = 256, kRows = 128, kColumns = 64, kEach = 4, kPack = 8;  // a thread: 4 rows, 8 columns
   static constexpr int kPitch = kRows / 4 + 1;  ///< words from column to column of the transposed tile
@@ -90,6 +98,8 @@ struct CastRuns {
   float* column_scales;         ///< likewise
   RunShape s;
   std::int64_t parts;
+  const float* known = nullptr;
+  float* raised = nullptr;  ///< to the largest number of all runs, or null
   static int shared_bytes() { return kColumns * kPitch * 4 + kWarp * 8; }
   static constexpr std::int64_t tiles(const RunShape& s) {
     return (s.run_rows + kRows - 1) / kRows * ((s.columns + kColumns - 1) / kColumns);
@@ -101,16 +111,24 @@ struct CastRuns {
     const std::int64_t run = t.block() / tiles(s), place = t.block() % tiles(s);
     const std::int64_t across = (s.columns + kColumns - 1) / kColumns;
     const std::int64_t row0 = place / across * kRows, column0 = place % across * kColumns;
-    float largest = 0;
-    for (std::int64_t i = t.thread(); i < parts; i += kThreads) largest = Largest()(largest, partial[run * parts + i]);
-    largest = over_block(t, largest, reinterpret_cast<float*>(tile + kColumns * kPitch), Largest());
+    auto* const room = reinterpret_cast<float*>(tile + kColumns * kPitch);
+    float largest = 0, most = 0;
+    if constexpr (kByHistory) {
+      largest = *known;
+    } else {
+      for (std::int64_t i = t.thread(); i < parts; i += kThreads) {
+        largest = Largest()(largest, partial[run * parts + i]);
+      }
+      most = largest = over_block(t, largest, room, Largest());
+    }
     const int exponent = scale_exponent(largest, kType);
     if (place == 0 && t.thread() == 0) {
       if (along_rows != nullptr) row_scales[run] = power_of_two(exponent);
       if (along_columns != nullptr) column_scales[run] = power_of_two(exponent);
     }
     const float inverse = power_of_two(-exponent);
-    const bool plain = bits_of(largest) < 0x7f800000U;
+    constexpr std::uint32_t kInfinite = 0x7f800000;
+    bool plain = bits_of(largest) < kInfinite;
     const int group = t.thread() / (kColumns / kPack), column = t.thread() % (kColumns / kPack) * kPack;
     std::uint32_t codes[kEach][kPack / 4] = {};  // by row, four columns a word
     TRIVIUM_UNROLL
@@ -120,14 +138,28 @@ struct CastRuns {
       const std::int64_t at = (run * s.run_rows + row) * s.columns + column0 + column;
       float each[kPack];
       load<kPack>(x + at, each);
+      if constexpr (kByHistory) {
+        float here = 0;
+        TRIVIUM_UNROLL
+        for (int j = 0; j < kPack; ++j) here = Largest()(here, each[j] < 0 ? -each[j] : each[j]);
+        plain = bits_of(here) < kInfinite;
+        most = Largest()(most, here);
+      }
+      TRIVIUM_UNROLL
+      for (int j = 0; j < kPack; ++j) {
+        const bool is_number = kByHistory && !plain && finite(each[j]) == each[j];
+        each[j] = is_number ? finite(each[j] * inverse) : each[j] * inverse;
+      }
       TRIVIUM_UNROLL
       for (int j = 0; j < kPack; j += 2) {
-        codes[i][j / 4] |= two_codes<kType>(each[j] * inverse, each[j + 1] * inverse, plain) << (j % 4 * 8);
+        codes[i][j / 4] |= two_codes<kType>(each[j], each[j + 1], plain) << (j % 4 * 8);
       }
       if (along_rows != nullptr) {
         *reinterpret_cast<Pack<std::uint32_t, 2>*>(along_rows + at) = {{codes[i][0], codes[i][1]}};
       }
     }
+    if constexpr (kByHistory) most = over_block(t, most, room, Largest());
+    if (raised != nullptr && t.thread() == 0) t.raise(raised, most);
     if (along_columns == nullptr) return;  // all of the block
     TRIVIUM_UNROLL
     for (int j = 0; j < kPack; ++j) {
@@ -154,6 +186,30 @@ struct CastRuns {
       const std::uint32_t* const words = tile + column * kPitch + (first + i) / 4;
       *reinterpret_cast<Pack<std::uint32_t, 4>*>(to + i) = {{words[0], words[1], words[2], words[3]}};
     }
+  }
+};
+
+/// The largest numbers of a step become part of the history (program::AmaxHistory). A block a site.
+struct RecordLargest {
+  static constexpr int kThreads = 256;
+  const float* step;  ///< (sites)
+  float* of_window;   ///< (sites)
+  float* window;      ///< (steps, sites)
+  std::int64_t sites, steps, place;
+
+  template <class Thread>
+  TRIVIUM_DEVICE void operator()(Thread& t) const {
+    const std::int64_t site = t.block();
+    constexpr std::uint32_t kInfinite = 0x7f800000;
+    const float here = bits_of(step[site]) < kInfinite ? step[site] : 0;
+    float largest = here;
+    for (std::int64_t i = t.thread(); i < steps; i += kThreads) {
+      if (i != place) largest = Largest()(largest, window[i * sites + site]);
+    }
+    largest = over_block(t, largest, reinterpret_cast<float*>(t.shared()), Largest());
+    if (t.thread() != 0) return;
+    window[place * sites + site] = here;
+    of_window[site] = largest;
   }
 };
 

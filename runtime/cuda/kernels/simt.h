@@ -6,6 +6,7 @@
 //   thread(), threads()   within the block; a multiple of 32         block(), blocks()
 //   sync()                barrier of the block                       any(bool)  whether it holds for any of the block
 //   ballot(bool)          bits by thread of the warp: for which of them it holds
+//   raise(at, value)      the larger of both, neither negative, is left in global memory, whoever comes first
 //   shuffle_xor(v, mask)  the value of the warp's thread whose place differs by the mask
 //   shared()              the block's shared memory, 16-byte aligned
 //   matrix(row, r)        four 8x8 matrices of 16-bit elements from shared memory (PTX ldmatrix.x4): the threads of the

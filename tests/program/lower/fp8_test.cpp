@@ -3,6 +3,9 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <map>
+#include <utility>
+#include <vector>
 
 #include "program/ir/alignment.h"
 #include "program/ir/fp8_layout.h"
@@ -92,6 +95,50 @@ TEST(Fp8, KeepsInputsInAByteAndWeightsTwice) {
             layers * (2 * t * (h + h + ffn) - t * (3 * h + ffn) - 4 * kAlignment));
   EXPECT_EQ(bytes_of(low, Space::kParameter),
             aligned(bytes_of(plain, Space::kParameter)) + layers * (2 * 12 * h * h + 8 * kAlignment));
+}
+
+// Two layers of four matrices, three operands of each: 24 sites, each with a number of this step, of the window, and of
+// 1,024 steps. Nothing else lies in the optimizer's space that `current` has not.
+TEST(Fp8, DelayedScalingKeepsAHistory) {
+  Job job = fp8_job(Fp8::kCurrent);
+  job.plan.tensor = 2, job.plan.data = 2;
+  const Program current = lowered(job);
+  job.plan.fp8 = Fp8::kDelayed;
+  const Program delayed = lowered(job);
+  EXPECT_EQ(bytes_of(delayed, Space::kOptimizer) - bytes_of(current, Space::kOptimizer), aligned(24 * 1026 * 4));
+  EXPECT_EQ(delayed.roles[0].total_bytes() - current.roles[0].total_bytes(), aligned(24 * 1026 * 4));
+  EXPECT_EQ(current.kinds[0].history, kNoBuffer);
+  const ChunkTemplate& kind = delayed.kinds[0];
+  EXPECT_EQ(kind.sites, 24);
+  std::map<int, int> casts_of;  // by offset of the site
+  for (const int body : {kind.forward_first, kind.backward}) {
+    for (const Op& op : delayed.bodies[static_cast<std::size_t>(body)].ops) {
+      if (op.kind != OpKind::kQuantize) continue;
+      EXPECT_EQ(op.k, 24);
+      ++casts_of[static_cast<int>(kind.buffers[static_cast<std::size_t>(op.in[1])].offset)];
+    }
+  }
+  EXPECT_EQ(casts_of.size(), 24U);  // every site is of one tensor, which is cast once
+  for (const auto& [offset, count] : casts_of) EXPECT_EQ(count, 1) << offset;
+}
+
+// After the gradient norm's ops: the maximum over tensor ranks, then over those with the same parameters.
+TEST(Fp8, DelayedScalingAgreesOnTheLargestNumbersOverTheStage) {
+  Job job = fp8_job(Fp8::kDelayed);
+  job.plan.tensor = 2, job.plan.data = 2;
+  const Program program = lowered(job);
+  const Body& norm = program.bodies[static_cast<std::size_t>(program.kinds[0].norm)];
+  std::vector<std::pair<OpKind, Group>> ops;
+  for (const Op& op : norm.ops) {
+    if (op.kind == OpKind::kGradientNorm) continue;
+    ops.emplace_back(op.kind, op.group);
+    if (op.kind != OpKind::kAllReduce) continue;
+    EXPECT_EQ(op.reduction, Reduction::kMax);
+    EXPECT_EQ(op.elements, 24);
+  }
+  EXPECT_THAT(ops, testing::ElementsAre(std::pair(OpKind::kAllReduce, Group::kTensor),
+                                        std::pair(OpKind::kAllReduce, Group::kData),
+                                        std::pair(OpKind::kRecordLargest, Group::kNone)));
 }
 
 TEST(Fp8, ScalesLieAlongWhatAProductSumsOver) {

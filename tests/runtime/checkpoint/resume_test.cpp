@@ -93,6 +93,74 @@ TEST(Resume, GoesOnWithMuon) {
   }
 }
 
+program::Job delayed_job(const program::Plan& plan) {
+  program::Job job = small_job(plan);
+  job.plan.fp8 = program::Fp8::kDelayed;
+  return job;
+}
+
+// Scales come from the steps before the checkpoint, also while the batch grows.
+TEST(Resume, GoesOnWithTheHistoryOfDelayedScaling) {
+  for (const program::Plan& plan : {plan_of(1, 1, 1, 0), plan_of(2, 2, 1, 0), plan_of(1, 1, 2, 3)}) {
+    SCOPED_TRACE(program::summary(plan));
+    program::Job job = delayed_job(plan);
+    job.plan.precision = program::DType::kBf16;
+    const BatchRamp ramp{4, 4, 3};  // 4, 4, 4, then 8 samples
+    for (const std::int64_t saved : {2, 3}) {
+      const Folder whole, folder;
+      const Toy straight = train(job, whole.path(), 6, false, 0, 0, 0, ramp);
+      train(job, folder.path(), 6, false, saved, 0, 0, ramp);
+      const Toy rest = train(job, folder.path(), 6, true, 0, 0, 0, ramp);
+      EXPECT_EQ(rest.losses, last(straight.losses, static_cast<std::size_t>(6 - saved)));
+      EXPECT_EQ(first_difference(rest.whole, straight.whole), "");
+    }
+  }
+}
+
+// One history of a tensor, whoever holds parts of it: but for the order of sums a split casts what one rank casts.
+// Other scales than those of one rank would show: numbers that they lose are 1e-5 of a loss (as `current` does here).
+TEST(Resume, SplitsOfDelayedScalingGoOnAsOneRankDoes) {
+  program::Job unsplit = delayed_job(plan_of(1, 1, 1, 0));
+  unsplit.model.linear_bias = false;
+  unsplit.model.experts = models::Experts{.count = 4, .top_k = 2, .every = 2};
+  const Toy straight = whole_run(unsplit, 6);
+  std::vector<program::Plan> plans{plan_of(2, 1, 1, 0), plan_of(1, 2, 1, 0), plan_of(1, 1, 2, 1), plan_of(2, 1, 2, 3),
+                                   plan_of(1, 1, 2, 0), plan_of(1, 1, 1, 0), plan_of(1, 1, 1, 0)};
+  plans[0].sequence_parallel = true;
+  plans[4].expert = 2;
+  plans[5].context = 2, plans[5].attention = program::Attention::kFlash;
+  plans[6].micro_batch = 4;
+  for (const program::Plan& plan : plans) {
+    SCOPED_TRACE(program::summary(plan));
+    const Folder folder;
+    train(unsplit, folder.path(), 6, false, 2);
+    program::Job split = unsplit;
+    split.plan = plan;
+    split.plan.precision = unsplit.plan.precision, split.plan.fp8 = unsplit.plan.fp8;
+    const Toy rest = train(split, folder.path(), 6, true);
+    const std::vector<double> expected = last(straight.losses, 4);
+    ASSERT_EQ(rest.losses.size(), expected.size());
+    for (std::size_t i = 0; i < expected.size(); ++i) EXPECT_NEAR(rest.losses[i], expected[i], 1e-8 * expected[i]);
+  }
+}
+
+// A checkpoint of another recipe has no history: the next step scales as `current` does, those after it by what it
+// left.
+TEST(Resume, DelayedScalingBeginsAnewWhereThereIsNoHistory) {
+  program::Job current = small_job(plan_of(1, 1, 2, 1));
+  current.plan.fp8 = program::Fp8::kCurrent;
+  const Toy straight = whole_run(current, 6);
+  const Folder folder;
+  train(current, folder.path(), 6, false, 3);
+  program::Job delayed = current;
+  delayed.plan.fp8 = program::Fp8::kDelayed;
+  const Toy rest = train(delayed, folder.path(), 6, true);
+  ASSERT_EQ(rest.losses.size(), 3U);
+  EXPECT_EQ(rest.losses[0], straight.losses[3]);
+  EXPECT_NE(rest.losses[2], straight.losses[5]);
+  EXPECT_NEAR(rest.losses[2], straight.losses[5], 1e-2);
+}
+
 // Masks are a function of the step and of places in the batch: none is drawn twice or left out, under another plan
 // either.
 TEST(Resume, GoesOnWithTheMasksOfTheUninterruptedRun) {

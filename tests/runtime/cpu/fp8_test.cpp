@@ -200,5 +200,71 @@ TEST(Quantize, AProductIsThatOfTheNumbersThatTheCodesStandFor) {
   }
 }
 
+/// A cast of a row of 16 by a history of two sites, of which this is the second.
+struct DelayedCast {
+  std::vector<double> x = zeros(16);
+  std::vector<float> history;  // of this step, of the window
+  std::vector<double> run(bool looks_first = false) {
+    Call call(OpKind::kQuantize, 1, 16, 2);
+    call.op.fp8 = Fp8::kDelayed;
+    call.values.looks_first = looks_first;
+    const Fp8Layout layout = program::cast_layout(call.op, true);
+    std::vector<std::uint8_t> y(static_cast<std::size_t>(layout.bytes()));
+    call.in(0, x).out(0, y);
+    call.arguments.in[1] = reinterpret_cast<std::byte*>(history.data() + 1);
+    call.run<double>();
+    return read(y, layout, Fp8Type::kE4M3);
+  }
+};
+
+// The window's largest, 300, fits with a scale of 1. 1000 does not: it saturates at 448 and is noted; by itself it
+// would have a scale of 4, units of 64 from 512 on: 960 or 1,024, the even of which is the latter.
+TEST(DelayedScaling, CastsByTheLargestOfStepsBeforeAndNotesTheOwn) {
+  DelayedCast cast{.history = {7, 500, 8, 300}};
+  cast.x[0] = 3.5, cast.x[5] = -1000;
+  std::vector<double> y = cast.run();
+  EXPECT_EQ(y[0], 3.5);
+  EXPECT_EQ(y[5], -448);
+  EXPECT_EQ(cast.history, (std::vector<float>{7, 1000, 8, 300}));
+  y = cast.run(true);
+  EXPECT_EQ(y[0], 3.5);
+  EXPECT_EQ(y[5], -1024);
+  cast.x[5] = 2;
+  y = cast.run();
+  EXPECT_EQ(y[5], 2);
+  EXPECT_EQ(cast.history, (std::vector<float>{7, 1000, 8, 300}));  // the step's largest stays
+}
+
+// What was always 0 has a scale of 1. Numbers that overflow fp32 when they are scaled saturate; infinity is none.
+TEST(DelayedScaling, SaturatesWhatNothingForetold) {
+  DelayedCast cast{.history = {0, 0, 0, 0}};
+  cast.x[1] = 449, cast.x[2] = 0x1p-9, cast.x[3] = 0x1p-11;
+  std::vector<double> y = cast.run();
+  EXPECT_EQ(y[1], 448);
+  EXPECT_EQ(y[2], 0x1p-9);
+  EXPECT_EQ(y[3], 0);
+  cast.history[3] = 0x1p-100F;  // a scale of 2^-108
+  cast.x[1] = -1e38, cast.x[2] = std::numeric_limits<double>::infinity();
+  y = cast.run();
+  EXPECT_EQ(y[1], -448 * 0x1p-108);
+  EXPECT_EQ(y[2], meaning(0x7f, Fp8Type::kE4M3) * 0x1p-108);  // the code of what is no number
+  EXPECT_EQ(cast.history[1], std::numeric_limits<float>::infinity());
+}
+
+// Two sites over a window of three steps, the fourth step in the place of the first. Infinity leaves no trace.
+TEST(DelayedScaling, AWindowForgetsWhatIsOlder) {
+  std::vector<float> history(2 * 5);
+  const float steps[5][2] = {{4, 1}, {2, 9}, {1, std::numeric_limits<float>::infinity()}, {3, 0}, {0.5F, 2}};
+  const float of_window[5][2] = {{4, 1}, {4, 9}, {4, 9}, {3, 9}, {3, 2}};
+  for (int step = 0; step < 5; ++step) {
+    Call call(OpKind::kRecordLargest, 2, 1, 3);
+    call.values.step = step;
+    history[0] = steps[step][0], history[1] = steps[step][1];
+    call.out(0, history).run<float>();
+    EXPECT_EQ(history[2], of_window[step][0]) << step;
+    EXPECT_EQ(history[3], of_window[step][1]) << step;
+  }
+}
+
 }  // namespace
 }  // namespace trivium::runtime::cpu

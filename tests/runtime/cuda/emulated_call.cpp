@@ -1,6 +1,7 @@
 #include "tests/runtime/cuda/emulated_call.h"
 
 #include <cmath>
+#include <utility>
 
 namespace trivium::runtime::cuda {
 namespace {
@@ -90,6 +91,10 @@ std::array<std::vector<double>, 3> EmulatedCall::run(DType type, DType rounding,
     sizes.out[i] = static_cast<std::int64_t>(written[i].size());
   }
   if (call.in_place) arguments.out[0] = arguments.in[0];
+  if (call.raises) {
+    arguments.in[1] = std::exchange(arguments.out[2], nullptr);
+    sizes.in[1] = sizes.out[2];
+  }
   kernel(arguments, sizes);
   std::array<std::vector<double>, 3> results;
   for (std::size_t i = 0; i < written.size(); ++i) {

@@ -33,6 +33,7 @@ struct EmulatedCall {
   std::array<Operand, program::kMaxOperands> in;
   std::array<Operand, 3> out;  ///< before the call; of what only is written, anything
   bool in_place = false;       ///< out[0] is in[0]
+  bool raises = false;         ///< in[1] is changed, and given as out[2], which the op has not
   bool warpgroups = false;     ///< with kernels that have their products, where the emulation has such
   bool packs_rows = false;     ///< out[0] holds gradients of logits: in 16 bits at the start of rows of fp32
   ScaledProducts scaled = ScaledProducts::kNone;  ///< that the emulation has; a GPU has its own

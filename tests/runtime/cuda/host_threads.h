@@ -116,6 +116,8 @@ class HostThread {
     return result;
   }
 
+  void raise(float* at, float value) { *at = std::max(*at, value); }
+
   template <class V>
   V shuffle_xor(V v, int mask) {
     static_assert(sizeof(V) <= 8);

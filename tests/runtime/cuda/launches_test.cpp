@@ -24,6 +24,17 @@ std::vector<std::pair<std::int64_t, int>> launches_of(const EmulatedCall& call, 
   return launcher.launches;
 }
 
+// By the largest number of steps before one kernel reads x; without a history one finds its largest number first.
+TEST(CastLaunches, ReadATensorOnceWhereStepsBeforeHaveScaledIt) {
+  EmulatedCall call(OpKind::kQuantize, 256, 128, 1);
+  call.op.fp8 = program::Fp8::kDelayed;
+  call.with_in(0, Form::kTyped, uniform(256 * 128, 1)).with_in(1, Form::kWide, {0, 1});
+  call.with_out(0, Form::kBytes, std::vector<double>(256 * 128 + 4));
+  EXPECT_THAT(launches_of(call, quantize<float, HostLauncher>), ElementsAre(Pair(4, 256)));
+  call.values.looks_first = true;
+  EXPECT_THAT(launches_of(call, quantize<float, HostLauncher>), ElementsAre(Pair(4, 256), Pair(4, 256)));
+}
+
 // Two samples of 80 tokens and 40 experts.
 EmulatedCall routing(OpKind kind) {
   constexpr std::int64_t kTokens = 160, kExperts = 40;

@@ -52,6 +52,53 @@ TEST(QuantizeEmulation, ScalesByTheLargestNumber) {
   }
 }
 
+/// The cast by a history of three sites, the first of which is its own; rows of this step and of the window.
+void expect_delayed(Fp8Operand operand, std::int64_t runs, std::int64_t rows, const std::vector<double>& x,
+                    double of_window, bool looks_first) {
+  EmulatedCall call = cast_of(operand, runs, rows, static_cast<std::int64_t>(x.size()) / runs / rows, x);
+  call.op.fp8 = Fp8::kDelayed, call.op.k = 3;
+  call.values.looks_first = looks_first;
+  call.with_out(2, Form::kWide, {0.125, 2, 3, of_window, 4, 5});
+  call.raises = true;
+  const auto wanted = call.on_cpu(DType::kBf16), got = call.on_emulation(DType::kBf16);
+  EXPECT_EQ(got[0], wanted[0]);
+  EXPECT_EQ(got[1], transposed(program::cast_layout(call.op, false), wanted[1]));
+  EXPECT_EQ(got[2], wanted[2]);
+  EXPECT_GT(wanted[2][0], 0.125);
+}
+
+TEST(DelayedCastEmulation, CastsWhatTheCpuCastsAndNotesTheLargest) {
+  constexpr std::int64_t kRows = 288, kColumns = 144;
+  for (const Fp8Operand operand : {Fp8Operand::kInput, Fp8Operand::kGradient}) {
+    for (const bool looks_first : {false, true}) {
+      std::vector<double> x = uniform(kRows * kColumns, 1);
+      expect_delayed(operand, 1, kRows, x, 0.7, looks_first);
+      expect_delayed(operand, 2, kRows / 2, x, 0.05, looks_first);
+      for (std::size_t i = 0; i < x.size(); ++i) x[i] *= i % 7 == 0 ? 3e5 : 1e-3;  // most of it small, some too large
+      expect_delayed(operand, 1, kRows, x, 900, looks_first);
+      expect_delayed(operand, 1, kRows, x, 0, looks_first);
+      x[5] = std::numeric_limits<double>::infinity(), x[kColumns * 200] = -1e38;
+      expect_delayed(operand, 1, kRows, x, 1e-30, looks_first);
+    }
+  }
+}
+
+TEST(DelayedCastEmulation, RecordsWhatTheCpuRecords) {
+  constexpr std::int64_t kSites = 70, kSteps = 300;
+  EmulatedCall call(OpKind::kRecordLargest, kSites, 1, kSteps);
+  std::vector<double> history = uniform(kSites * (kSteps + 2), 4);
+  for (double& each : history) each = std::abs(each);
+  history[3] = std::numeric_limits<double>::infinity(), history[4] = 2;
+  call.with_out(0, Form::kWide, history);
+  for (const std::int64_t step : {0, 299, 300, 1234}) {
+    call.values.step = step;
+    const auto wanted = call.on_cpu(DType::kBf16)[0];
+    EXPECT_EQ(call.on_emulation(DType::kBf16)[0], wanted);
+    EXPECT_EQ(wanted[kSites + 4], 2);
+    EXPECT_LT(wanted[kSites + 3], 1);
+  }
+}
+
 TEST(CodedProductEmulation, MultipliesWhatCodesStandFor) {
   constexpr std::int64_t kM = 48, kN = 32, kK = 64;
   const Cast x = cast_by_cpu(Fp8Operand::kInput, 1, kM, kK, 1), w = cast_by_cpu(Fp8Operand::kWeight, 1, kK, kN, 2),

@@ -101,8 +101,9 @@ TEST(CudaRefusal, NamesWhatItDoesNotReduceOrFuse) {
   EXPECT_THAT(refusal_for(job), testing::HasSubstr("no biases of experts yet"));
   job = job_of(DType::kBf16);
   job.plan.fp8 = program::Fp8::kNvfp4;
-  EXPECT_THAT(refusal_for(job), testing::HasSubstr("supports fp8 current, block and mxfp8, not nvfp4"));
-  for (const auto recipe : {program::Fp8::kBlock, program::Fp8::kMxfp8, program::Fp8::kCurrent}) {
+  EXPECT_THAT(refusal_for(job), testing::HasSubstr("supports fp8 delayed, current, block and mxfp8, not nvfp4"));
+  for (const auto recipe :
+       {program::Fp8::kBlock, program::Fp8::kMxfp8, program::Fp8::kDelayed, program::Fp8::kCurrent}) {
     job.plan.fp8 = recipe;
     EXPECT_EQ(refusal_for(job), "");
   }
@@ -222,17 +223,11 @@ TEST(CudaOperations, CoverEveryKindThatComputes) {
         (row_operation<Bf16, HostLauncher>(op) != nullptr) + (attention_operation<Bf16, HostLauncher>(op) != nullptr) +
             (state_operation<Bf16, HostLauncher>(op) != nullptr) + (wire_operation<HostLauncher>(op) != nullptr) ==
         1;
-    static const std::set<program::OpKind> kRefused = {program::OpKind::kQuantize,
-                                                       program::OpKind::kLatentNorm,
-                                                       program::OpKind::kLatentNormBackward,
-                                                       program::OpKind::kLatentHeads,
-                                                       program::OpKind::kLatentHeadsBackward,
-                                                       program::OpKind::kCountRows,
-                                                       program::OpKind::kExpertBias,
-                                                       program::OpKind::kExpertBiasBackward,
-                                                       program::OpKind::kScaleQueries,
-                                                       program::OpKind::kMuonMomentum,
-                                                       program::OpKind::kMuonStep};
+    static const std::set<program::OpKind> kRefused = {
+        program::OpKind::kQuantize,           program::OpKind::kRecordLargest, program::OpKind::kLatentNorm,
+        program::OpKind::kLatentNormBackward, program::OpKind::kLatentHeads,   program::OpKind::kLatentHeadsBackward,
+        program::OpKind::kCountRows,          program::OpKind::kExpertBias,    program::OpKind::kExpertBiasBackward,
+        program::OpKind::kScaleQueries,       program::OpKind::kMuonMomentum,  program::OpKind::kMuonStep};
     const bool computes = !program::is_communication(op.kind) && !kRefused.contains(op.kind);
     EXPECT_EQ(found, computes) << name_of(op.kind);
   }

@@ -113,6 +113,15 @@ void expect_losses_in_8_bits(program::Fp8 recipe) {
 TEST(GpuTraining, FollowsTheCpuInFp8) { expect_losses_in_8_bits(program::Fp8::kCurrent); }
 TEST(GpuTraining, FollowsTheCpuInFp8WithBlocks) { expect_losses_in_8_bits(program::Fp8::kBlock); }
 TEST(GpuTraining, FollowsTheCpuInMxfp8) { expect_losses_in_8_bits(program::Fp8::kMxfp8); }
+TEST(GpuTraining, FollowsTheCpuInFp8WithDelayedScaling) { expect_losses_in_8_bits(program::Fp8::kDelayed); }
+
+// What is recorded in the first step, which finds its own largest numbers, is not replayed in those after it.
+TEST(GpuTraining, IsTheSameReplayedWithDelayedScaling) {
+  program::Job job = job_of(DType::kBf16, program::Attention::kFlash, false);
+  job.plan.fp8 = program::Fp8::kDelayed;
+  if (const std::string no = refusal_of(job); !no.empty()) GTEST_SKIP() << no;
+  EXPECT_EQ(losses(job, &cuda::gpu()), losses(job, &cuda::gpu(), true));
+}
 
 TEST(GpuTraining, FollowsTheCpuInFp16) {
   for (const auto attention : {program::Attention::kUnfused, program::Attention::kFlash}) {

@@ -193,6 +193,23 @@ TEST(AsynchronousLanes, KeepTheBitsOfRingsAndHeadExchanges) {
   expect_same_bits("all-to-all", plan);
 }
 
+// fp8 delayed: the first step finds its own largest numbers, and what is recorded of it is not replayed in those after
+// it. The rate is high, so that numbers outgrow the steps before and saturate.
+TEST(AsynchronousLanes, KeepTheBitsOfScalesFromTheStepsBefore) {
+  for (const int tensor : {1, 2}) {
+    program::Job job = toy_job(split(tensor, 1, 2));
+    job.plan.fp8 = program::Fp8::kDelayed;
+    job.training.optimizer.learning_rate = 3;
+    job.training.optimizer.warmup_steps = 0;
+    const Trained in_turn = run_in_turn(job);
+    std::atomic<int> replayed = 0;
+    const Trained again = run_asynchronously(job, &replayed);
+    std::string where;
+    EXPECT_TRUE(bitwise_equal(in_turn, again, where)) << where;
+    EXPECT_GT(replayed, 0);
+  }
+}
+
 /// `pieces`: how many launches of recorded work the ranks come to.
 void expect_same_bits_replayed(const std::string& name, const program::Plan& plan, int pieces) {
   const program::Job job = toy_job(plan);

@@ -83,6 +83,10 @@ END
     for split in "" "--data 2 --expert 2"; do
       follows "late 5" "$coded" 2e-3 --model coded-mixture.json --steps 2 --precision bf16 --fp8 current --micro-batch 2 $split
     done
+    # The first step scales by its own largest numbers, as it is recorded; those after it by its.
+    coded=$(on_cores --model wide.json --steps 4 --fp8 delayed --micro-batch 2)
+    follows "late 7" "$coded" 2e-3 --model wide.json --steps 4 --precision bf16 --fp8 delayed --micro-batch 2 --cuda-graphs on
+    follows 5 "$coded" 2e-3 --model wide.json --steps 4 --precision bf16 --fp8 delayed --micro-batch 2 --tensor 2 --data 2
     for precision in bf16 fp16; do
       follows late "$one" 2e-3 --model wide.json --steps 2 --precision $precision --attention flash --data 2 --zero-stage 1
       follows 3 "$one" 2e-3 --model wide.json --steps 2 --precision $precision --attention unfused --tensor 2

@@ -73,6 +73,26 @@ TEST(CostEstimator, BoundOfPassesInPairsIsNeverAboveWhatTheEngineSchedules) {
   EXPECT_GT(2 * tight, kPlans);  // a bound of nothing would pass too
 }
 
+// fp8 delayed reduces the largest numbers of all layers in one collective beside the gradient norm, whose kernels are
+// counted layer by layer.
+TEST(CostEstimator, NoBoundCountsTheReductionOfLargestNumbersForEveryLayer) {
+  program::Job job;
+  job.model = models::load_model("gpt-tiny");
+  job.model.layers = 48;
+  job.training.sequence = 128;
+  job.training.global_batch = 32;
+  job.plan.precision = program::DType::kBf16;
+  job.plan.data = 32;
+  const hardware::Cluster cluster = hardware::load_cluster("dgx-h100:4");
+  for (const program::Fp8 recipe : {program::Fp8::kCurrent, program::Fp8::kDelayed}) {
+    job.plan.fp8 = recipe;
+    const std::int64_t bound = lower_bound_ps(CostEstimator(job, cluster).schedule_costs(job.plan));
+    const std::int64_t simulated = makespan(lowered(job), cluster, Granularity::kSegment);
+    EXPECT_LE(bound, simulated);
+    EXPECT_GT(10 * bound, 9 * simulated);
+  }
+}
+
 // What all tasks of a role do on a lane.
 std::int64_t busy(const CostedProgram& costed, std::size_t role, program::Lane lane,
                   const std::function<bool(const program::Task&)>& counts) {

@@ -118,7 +118,8 @@ TEST(Fp8, IsThereWhereTheDeviceHasArithmeticAndRates) {
   EXPECT_FALSE(has_fp8(h100(), Fp8::kNvfp4));
   EXPECT_FALSE(has_fp8(a100(), Fp8::kCurrent));
   EXPECT_TRUE(has_fp8(core(), Fp8::kMxfp8));
-  EXPECT_FALSE(has_fp8(core(), Fp8::kDelayed));
+  EXPECT_TRUE(has_fp8(core(), Fp8::kDelayed));
+  EXPECT_FALSE(has_fp8(core(), Fp8::kNvfp4));
 }
 
 // Where there are none our own kernels read codes back: 3 bytes each of 4096 · 2048 and 2048 · 8192 numbers, at 3.35

@@ -55,14 +55,15 @@ TEST(QuantizeEmulation, ScalesByTheLargestNumber) {
 /// The cast by a history of three sites, the first of which is its own; rows of this step and of the window.
 void expect_delayed(Fp8Operand operand, std::int64_t runs, std::int64_t rows, const std::vector<double>& x,
                     double of_window, bool looks_first) {
-  EmulatedCall call = cast_of(operand, runs, rows, static_cast<std::int64_t>(x.size()) / runs / rows, x);
-  call.op.fp8 = Fp8::kDelayed, call.op.k = 3;
+  const auto columns = static_cast<std::int64_t>(x.size()) / runs / rows;
+  EmulatedCall call = cast_of(Fp8::kDelayed, operand, {runs, rows, columns}, x);
+  call.op.k = 3;
   call.values.looks_first = looks_first;
   call.with_out(2, Form::kWide, {0.125, 2, 3, of_window, 4, 5});
   call.raises = true;
   const auto wanted = call.on_cpu(DType::kBf16), got = call.on_emulation(DType::kBf16);
   EXPECT_EQ(got[0], wanted[0]);
-  EXPECT_EQ(got[1], transposed(program::cast_layout(call.op, false), wanted[1]));
+  EXPECT_EQ(got[1], as_on_gpu(program::cast_layout(call.op, false), false, wanted[1]));
   EXPECT_EQ(got[2], wanted[2]);
   EXPECT_GT(wanted[2][0], 0.125);
 }

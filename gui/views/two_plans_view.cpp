@@ -98,6 +98,7 @@ QWidget* TwoPlansView::make_lower() {
   table_->setColumnCount(4);
   table_->setHeaderLabels({"Op, time a rank", "First", "Second", "Difference"});
   table_->setRootIsDecorated(false);
+  table_->setTextElideMode(Qt::ElideMiddle);  // ops differ at their beginning and at their end
   table_->setUniformRowHeights(true);
   table_->setAlternatingRowColors(true);
   table_->header()->setStretchLastSection(false);

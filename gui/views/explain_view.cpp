@@ -18,7 +18,7 @@ namespace {
 using base::kSecondsPerPs;
 
 constexpr double kLeastJitter = 0.5, kMostJitter = 50;  // percent
-constexpr int kLeastChart = 150;                        // pixels of height
+constexpr int kLeastChart = 180;                        // pixels of height
 constexpr int kFirst = 100;                             // what is said has the room that the chart does not need
 constexpr double kWorthSaying = 0.0005;                 // of an iteration
 constexpr const char* kLater = "Comes when the plan has been simulated.";

@@ -1,6 +1,8 @@
 // Defects that were seen in the window, each looked for where it was seen.
 #include <QFileDialog>
+#include <QHelpEvent>
 #include <QScrollBar>
+#include <QToolTip>
 #include <cmath>
 #include <regex>
 #include <set>
@@ -95,7 +97,9 @@ TEST_F(Seen, ASearchFindsWordsWhereTheyBegin) {
 
 // Forward and backward in one pixel were a teal that the legend did not have.
 TEST_F(Seen, LanesHaveColoursOfTheLegendAlone) {
-  begin(staged_scenario());
+  Scenario scenario = staged_scenario();
+  scenario.file.job.training.global_batch = 1024;  // a forward and a backward in every pixel
+  begin(scenario);
   show(MainWindow::kTimeline);
   TimelineCanvas& canvas = window_.timeline().canvas();
   const SpanStore& store = *canvas.timelines().at(0).spans;
@@ -121,7 +125,51 @@ TEST_F(Seen, LanesHaveColoursOfTheLegendAlone) {
     }
   }
   EXPECT_GT(of_legend, 1000);
-  EXPECT_LT(strange, of_legend / 50) << of_legend << " of the legend, " << of_ground << " of the ground";
+  EXPECT_LT(strange, of_legend / 20) << of_legend << " of the legend, " << of_ground << " of the ground";
+}
+
+// A span of 7 ns lay "from 4.107 s to 4.107 s".
+TEST_F(Seen, AShortSpanSaysWhereItBeginsAndEnds) {
+  begin(staged_scenario());
+  show(MainWindow::kTimeline);
+  TimelineCanvas& canvas = window_.timeline().canvas();
+  const SpanStore& store = *canvas.timelines().at(0).spans;
+  std::uint32_t shortest = 0;
+  const auto length = [&](std::uint32_t span) { return store.end_of(span) - store.start_of(span); };
+  for (std::uint32_t span = 0; span < store.size(); ++span) {
+    const bool late = store.start_of(span) > store.end() / 2;
+    if (late && length(span) > 0 && (shortest == 0 || length(span) < length(shortest))) shortest = span;
+  }
+  ASSERT_LT(length(shortest), store.end() / 10'000);
+  canvas.select(SpanId{0, shortest}, true);
+  QTest::qWait(20);
+  std::smatch found;
+  const std::string words = plain(window_.timeline().panel().span_words());
+  ASSERT_TRUE(std::regex_search(words, found, std::regex("from ([0-9.]+ [mnµ]*s) to ([0-9.]+ [mnµ]*s)"))) << words;
+  EXPECT_NE(found[1].str(), found[2].str());
+}
+
+// 49 GiB of "workspace" were a riddle.
+TEST_F(Seen, PartsOfMemorySayWhatTheyAre) {
+  begin(staged_scenario());
+  show(MainWindow::kMemory);
+  BarChart& bars = window_.memory().bars();
+  std::optional<QPoint> on_bar;
+  for (int x = 0; x < bars.width() && !on_bar; x += 3) {
+    if (bars.bar_at(QPointF(x, bars.height() - 40))) on_bar = QPoint(x, bars.height() - 40);
+  }
+  ASSERT_TRUE(on_bar);
+  QHelpEvent hover(QEvent::ToolTip, *on_bar, bars.mapToGlobal(*on_bar));
+  QApplication::sendEvent(&bars, &hover);
+  EXPECT_THAT(plain(QToolTip::text()), testing::HasSubstr("results of ops, while they are used"));
+}
+
+// The order of the axes took most of a headline of four lines.
+TEST_F(Seen, TheOrderOfAxesIsShort) {
+  Scenario scenario = staged_scenario();
+  scenario.file.job.plan.placement = "tensor-context-pipeline-data";
+  begin(scenario);
+  EXPECT_THAT(plain(window_.headline().plan().text()), testing::HasSubstr("placement=TP-CP-PP-DP"));
 }
 
 TEST_F(Seen, LabelsOfPlansStandNearTheirPoints) {

@@ -134,13 +134,15 @@ void RowLayout::place() {
   find_filtered();
   const RowHeights usual;
   place_with(usual);
-  const int gaps = static_cast<int>(placed_.size()) * usual.gap;
   if (placed_.empty() || height_ >= room_) return;
   const bool means = std::all_of(placed_.begin(), placed_.end(), [](const PlacedRow& row) { return row.folded; });
+  int fixed = static_cast<int>(placed_.size()) * usual.gap;  // rows that are only names are high enough
+  for (const PlacedRow& row : placed_) fixed += row.bare ? row.height : 0;
+  if (fixed == height_) return;
   const double more =
-      std::min(means ? kMostGrowthOfMeans : kMostGrowth, static_cast<double>(room_ - gaps) / (height_ - gaps));
+      std::min(means ? kMostGrowthOfMeans : kMostGrowth, static_cast<double>(room_ - fixed) / (height_ - fixed));
   const auto grown = [&](int pixels) { return static_cast<int>(pixels * more); };
-  place_with({grown(usual.group), grown(usual.bare), grown(usual.track), usual.gap});
+  place_with({grown(usual.group), usual.bare, grown(usual.track), usual.gap});
 }
 
 PlacedRow RowLayout::placed(RowId id, const RowHeights& heights) const {

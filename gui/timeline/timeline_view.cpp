@@ -22,7 +22,8 @@
 namespace trivium::gui {
 namespace {
 
-constexpr int kSearchDelay = 150;  // ms after the last letter
+constexpr int kSearchDelay = 150;                     // ms after the last letter
+constexpr int kLeastCanvas = 250, kLeastBelow = 150;  // pixels of height on a small screen
 
 QString number(std::size_t n) { return QString::fromStdString(base::integer(static_cast<double>(n))); }
 QString text_of(const std::string& text) { return QString::fromStdString(text); }
@@ -73,8 +74,9 @@ TimelineView::TimelineView(QWidget* parent)
   below_->addTab(flame_, tr("Flame view"));
   connect(below_, &QTabWidget::currentChanged, this, &TimelineView::update_panel);
   left->addWidget(below_);
-  left->setStretchFactor(0, 1);
-  left->setSizes({520, 170});
+  left->setSizes({kLeastCanvas, kLeastBelow});
+  left->setStretchFactor(0, 3);  // of what a larger window has in addition
+  left->setStretchFactor(1, 1);
   split->addWidget(left);
   split->addWidget(panel_);
   split->setStretchFactor(0, 1);

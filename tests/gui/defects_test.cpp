@@ -172,6 +172,20 @@ TEST_F(Seen, TheOrderOfAxesIsShort) {
   EXPECT_THAT(plain(window_.headline().plan().text()), testing::HasSubstr("placement=TP-CP-PP-DP"));
 }
 
+// All that a large window has in addition was the canvas's, white below the rows of a small job.
+TEST_F(Seen, ALargeWindowHasRoomForMoreOps) {
+  begin(staged_scenario());
+  window_.resize(1280, 720);
+  show(MainWindow::kTimeline);
+  TimelineView& view = window_.timeline();
+  const int canvas = view.canvas().height(), below = view.below().height();
+  EXPECT_GT(canvas, below);
+  window_.resize(2560, 1440);
+  QTest::qWait(20);
+  EXPECT_GE(view.below().height(), below + 150);
+  EXPECT_GE(view.canvas().height(), canvas + 400);
+}
+
 TEST_F(Seen, LabelsOfPlansStandNearTheirPoints) {
   begin(staged_scenario());
   window_.resize(1280, 720);

@@ -3,6 +3,8 @@
 #include <QCommandLineParser>
 #include <QElapsedTimer>
 #include <QIcon>
+#include <QSettings>
+#include <QTemporaryDir>
 #include <QTimer>
 #include <algorithm>
 #include <cstdio>
@@ -48,6 +50,7 @@ QStringList pictured_names() {
 
 /// Draws a view of a window that nobody sees.
 int take_picture(MainWindow& window, const QString& view, const QString& out, QSize size) {
+  window.keep_nothing();
   window.resize(size);
   window.show();
   const qsizetype number = MainWindow::view_names().indexOf(view);
@@ -185,6 +188,8 @@ bool has_screen() {
 
 int run(const Wish& wish) {
   const bool pictured = !wish.view.isEmpty();
+  const QTemporaryDir no_settings;  // a picture neither has the layout that somebody left nor leaves one
+  if (pictured) QSettings::setPath(QSettings::NativeFormat, QSettings::UserScope, no_settings.path());
   const Theme usual = pictured ? Theme::kSystem : kept_theme();
   apply_theme(wish.theme == "dark" ? Theme::kDark : wish.theme == "light" ? Theme::kLight : usual);
   MainWindow window;

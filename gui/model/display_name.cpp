@@ -54,6 +54,20 @@ const std::map<std::string, std::string>& names() {
   return kNames;
 }
 
+/// "placement=tensor-context-pipeline-data" as summaries call the axes: "placement=TP-CP-PP-DP".
+std::string with_short_axes(std::string words) {
+  constexpr std::string_view kBefore = "placement=";
+  const std::size_t begin = words.find(kBefore);
+  if (begin == std::string::npos) return words;
+  const std::size_t order = begin + kBefore.size(), end = std::min(words.find(' ', order), words.size());
+  std::string axes = words.substr(order, end - order);
+  for (const auto& [name, brief] : {std::pair("tensor", "TP"), {"context", "CP"}, {"pipeline", "PP"}, {"data", "DP"}}) {
+    const std::size_t at = axes.find(name);
+    if (at != std::string::npos) axes.replace(at, std::string_view(name).size(), brief);
+  }
+  return words.replace(order, end - order, axes);
+}
+
 }  // namespace
 
 std::string display_name(const std::string& text) {
@@ -70,7 +84,7 @@ std::string display_name(const std::string& text) {
     said += text.substr(done, at - done) + known->second;
     done = end;
   }
-  return with_micro_sign(said + text.substr(done));
+  return with_micro_sign(with_short_axes(said + text.substr(done)));
 }
 
 }  // namespace trivium::gui

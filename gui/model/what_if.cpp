@@ -50,6 +50,7 @@ bool counts_devices(Question question) {
 
 std::string count(std::int64_t n) { return base::integer(static_cast<double>(n)); }
 
+std::string nodes_words(std::int64_t nodes) { return count(nodes) + (nodes == 1 ? " node" : " nodes"); }
 std::string times(double factor) { return fmt::format("{:.3g}", factor); }
 
 std::vector<int> counts_of(const std::string& text) {
@@ -183,10 +184,10 @@ class Study {
     }
     if (const WhatIfRow* first = nullptr, *last = nullptr; ends(first, last)) {
       sentence_ = fmt::format(
-          "{} trains {} times as many tokens a second as {}. Whether it needs more of them to "
+          "From {} to {} the training goes from {} to {} tokens a second. Whether it needs more of them to "
           "learn as much, no simulation says (--critical-batch of the command line).",
-          last->change, times(last->best->simulation.tokens_per_s / first->best->simulation.tokens_per_s),
-          first->change);
+          first->change, last->change, base::integer(first->best->simulation.tokens_per_s),
+          base::integer(last->best->simulation.tokens_per_s));
     }
   }
 
@@ -210,16 +211,15 @@ class Study {
     const double limit_s = base::parse_seconds(request_.value).value_or_throw().value();
     planner::DeadlineAnswer found = planner::smallest_cluster(search_, limit_s, effort_);
     if (!found.best) {
-      sentence_ = fmt::format("No cluster of up to {} node{} trains within {}.", count(found.tried),
-                              found.tried == 1 ? "" : "s", base::duration(limit_s));
+      sentence_ =
+          fmt::format("No cluster of up to {} trains within {}.", nodes_words(found.tried), base::duration(limit_s));
       return;
     }
     Scenario scenario = on_nodes(request_.scenario, found.nodes);
     const int devices = scenario.cluster.devices();
-    const WhatIfRow& row = add(fmt::format("{} node{}", count(found.nodes), found.nodes == 1 ? "" : "s"), devices,
-                               std::move(scenario), std::move(found.best));
-    sentence_ =
-        fmt::format("{} train within {}: in {}.", row.change, base::duration(limit_s), base::duration(found.seconds));
+    const WhatIfRow& row = add(nodes_words(found.nodes), devices, std::move(scenario), std::move(found.best));
+    sentence_ = fmt::format("With {} the training takes {}, within {}.", row.change, base::duration(found.seconds),
+                            base::duration(limit_s));
   }
 
   void memory() {
@@ -236,12 +236,11 @@ class Study {
 
   void price() {
     for (planner::CostPoint& point : planner::cost_front(search_, effort_)) {
-      add(fmt::format("{} nodes", count(point.nodes)), point.cost_usd, on_nodes(request_.scenario, point.nodes),
-          std::move(point.best));
+      add(nodes_words(point.nodes), point.cost_usd, on_nodes(request_.scenario, point.nodes), std::move(point.best));
     }
     if (const WhatIfRow* first = nullptr, *last = nullptr; ends(first, last)) {
-      sentence_ = fmt::format("{} take {} times as long as {} for {} of the price.", last->change,
-                              times(last->training->seconds / first->training->seconds), first->change,
+      sentence_ = fmt::format("With {} the training takes {} times as long as with {}, for {} of the price.",
+                              last->change, times(last->training->seconds / first->training->seconds), first->change,
                               base::percent(last->at / first->at));
     } else if (rows_.size() == 1) {
       sentence_ = fmt::format("Fewer nodes than {} are no cheaper.", rows_.front().change);

@@ -218,7 +218,9 @@ bool BarChart::event(QEvent* event) {
     QString text = QString("<b>%1</b>: %2").arg(bar.label.toHtmlEscaped(), text_(bar.sum()));
     if (bar.limit > 0) text += QString(" of %1").arg(text_(bar.limit));
     for (std::size_t p = 0; p < parts_.size(); ++p) {
-      if (bar.values[p] > 0) text += QString("<br>%1: %2").arg(parts_[p].name, text_(bar.values[p]));
+      if (bar.values[p] <= 0) continue;
+      text += QString("<br>%1: %2").arg(parts_[p].name, text_(bar.values[p]));
+      if (!parts_[p].help.isEmpty()) text += ", " + parts_[p].help;
     }
     QToolTip::showText(help->globalPos(), text, this);
     return true;

@@ -11,6 +11,7 @@ namespace trivium::gui {
 struct BarPart {
   QString name;
   QColor colour;
+  QString help{};  ///< what it is, where the name alone does not say it
 };
 
 struct Bar {

@@ -51,6 +51,12 @@ QSize WaterfallChart::sizeHint() const {
   return {420, static_cast<int>(static_cast<double>(steps_.size() + 2) * QFontMetricsF(font()).height() * kLines) + 8};
 }
 
+// Names and figures of all rows can be read.
+QSize WaterfallChart::minimumSizeHint() const {
+  const double rows = static_cast<double>(steps_.size() + 2);
+  return {240, std::max(70, static_cast<int>(std::ceil(rows * QFontMetricsF(font()).height())) + 4)};
+}
+
 double WaterfallChart::row_height() const {
   return std::min(kTallest, (height() - 4.0) / static_cast<double>(steps_.size() + 2));
 }

@@ -29,7 +29,7 @@ class WaterfallChart : public Chart {
   QRectF box_of(std::size_t step) const;
 
   QSize sizeHint() const override;
-  QSize minimumSizeHint() const override { return {240, 70}; }
+  QSize minimumSizeHint() const override;
 
  protected:
   void paintEvent(QPaintEvent* event) override;

@@ -22,6 +22,7 @@ class BreakdownPanel : public QWidget {
   void show_breakdown(const QString& what, const SpanStore& store, const Breakdown& breakdown,
                       const CriticalPath* path);
   void show_span(const QString& text);  ///< empty: none chosen
+  QString span_words() const { return span_->text(); }
   const QTreeWidget& table() const { return *table_; }
 
  private:

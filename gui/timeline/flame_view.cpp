@@ -19,6 +19,9 @@ namespace {
 constexpr double kLeastBar = 0.7;   // pixels
 constexpr double kLeastNamed = 26;  // pixels
 constexpr double kLines = 1.35;     // of the height of text: a bar
+constexpr double kLeastLines = 1;   // the same where there is little room
+constexpr int kLow = 120;           // pixels of height: the title has less room, too
+constexpr int kLevels = 5;          // everything, phases, tasks, segments and ops
 constexpr int kTextOn = 140'000;    // luma (ITU-R BT.601) in thousandths above which text is black
 
 QString share_text(std::int64_t part, std::int64_t whole) {
@@ -75,8 +78,13 @@ void FlameView::set_focus(std::uint32_t node) {
   update();
 }
 
-double FlameView::bar_height() const { return std::floor(QFontMetricsF(font()).height() * kLines); }
-double FlameView::title_height() const { return QFontMetricsF(font()).height() * 1.5; }
+// Lower where all levels have no room else.
+double FlameView::bar_height() const {
+  const double line = QFontMetricsF(font()).height();
+  return std::floor(std::clamp((height() - title_height()) / kLevels, line * kLeastLines, line * kLines));
+}
+
+double FlameView::title_height() const { return QFontMetricsF(font()).height() * (height() < kLow ? 1.1 : 1.5); }
 
 // What lies above the one that is as wide as the view is as wide, too.
 std::vector<FlameView::Bar> FlameView::bars() const {

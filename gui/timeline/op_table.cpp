@@ -59,6 +59,7 @@ OpTable::OpTable(QWidget* parent)
       kRoofline,
       tr("The least time that the device's peak and memory bandwidth allow, as a share of the time it takes"));
   table_->setRootIsDecorated(false);
+  table_->setTextElideMode(Qt::ElideMiddle);  // ops differ at their beginning and at their end
   table_->setUniformRowHeights(true);
   table_->setAlternatingRowColors(true);
   table_->setSortingEnabled(true);

@@ -55,7 +55,7 @@ void TimelineCanvas::set_timelines(std::vector<SceneTimeline> timelines, std::ve
     if (!path_shown_) timeline.path.reset();
   }
   pins_.set_stores(stores);
-  layout_.set_stores(std::move(stores));
+  if (layout_.set_stores(std::move(stores)) && folds_to_fit_) layout_.fold_to(time_area().height());
   selected_.reset();
   hovered_.reset();
   if (everything || begin_ > last_ps()) {

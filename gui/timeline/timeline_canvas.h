@@ -48,6 +48,8 @@ class TimelineCanvas : public QAbstractScrollArea {
   void set_matches(std::vector<std::shared_ptr<const std::vector<std::uint32_t>>> matches);
   void set_path_shown(bool shown);
   void set_arrows_shown(bool shown);
+  /// Whether rows are folded, when they come, until all timelines have room without scrolling.
+  void set_folds_to_fit(bool folds) { folds_to_fit_ = folds; }
   void set_hint(const QString& hint);  ///< said where there is nothing to draw
   const QString& hint() const { return hint_; }
 
@@ -158,7 +160,7 @@ class TimelineCanvas : public QAbstractScrollArea {
   RowLayout layout_, pins_;
   std::vector<QString> names_;
   std::vector<std::shared_ptr<const CriticalPath>> paths_;
-  bool path_shown_ = true;
+  bool path_shown_ = true, folds_to_fit_ = false;
   QString hint_;
   std::int64_t begin_ = 0, end_ = kShortestView;
   ViewHistory history_;

@@ -22,7 +22,8 @@
 namespace trivium::gui {
 namespace {
 
-constexpr int kSearchDelay = 150;  // ms after the last letter
+constexpr int kSearchDelay = 150;                     // ms after the last letter
+constexpr int kLeastCanvas = 250, kLeastBelow = 150;  // pixels of height on a small screen
 
 QString number(std::size_t n) { return QString::fromStdString(base::integer(static_cast<double>(n))); }
 QString text_of(const std::string& text) { return QString::fromStdString(text); }
@@ -73,8 +74,9 @@ TimelineView::TimelineView(QWidget* parent)
   below_->addTab(flame_, tr("Flame view"));
   connect(below_, &QTabWidget::currentChanged, this, &TimelineView::update_panel);
   left->addWidget(below_);
-  left->setStretchFactor(0, 1);
-  left->setSizes({520, 170});
+  left->setSizes({kLeastCanvas, kLeastBelow});
+  left->setStretchFactor(0, 3);  // of what a larger window has in addition
+  left->setStretchFactor(1, 1);
   split->addWidget(left);
   split->addWidget(panel_);
   split->setStretchFactor(0, 1);
@@ -388,14 +390,16 @@ QString TimelineView::describe_selected() const {
   const auto& path = paths_[static_cast<std::size_t>(id->timeline)];
   const bool critical = path && std::find(path->spans.begin(), path->spans.end(), span) != path->spans.end();
   const auto row_name = [&](std::int32_t r) { return text_of(store.rows()[static_cast<std::size_t>(r)].name); };
+  const std::int64_t length = store.end_of(span) - store.start_of(span);
+  const auto place = [&](std::int64_t ps) {
+    return text_of(precise_time_text(ps - store.begin(), std::max<std::int64_t>(1, length)));
+  };
   QString text =
       tr("<b>%1</b><br>%2<br>%3 · %4<br>lasts %5, from %6 to %7")
           .arg(text_of(store.name_of(span)).toHtmlEscaped(),
                text_of(store.categories()[static_cast<std::size_t>(store.category_of(span))].name).toHtmlEscaped(),
                row_name(store.device_of(row)).toHtmlEscaped(), row_name(row).toHtmlEscaped(),
-               text_of(time_text(store.end_of(span) - store.start_of(span))),
-               text_of(time_text(store.start_of(span) - store.begin())),
-               text_of(time_text(store.end_of(span) - store.begin())));
+               text_of(time_text(length)), place(store.start_of(span)), place(store.end_of(span)));
   if (critical) text += tr("<br>on the critical path");
   return text;
 }

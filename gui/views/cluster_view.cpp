@@ -343,7 +343,8 @@ void ClusterView::show_constants(const hardware::Node& node) {
     const std::string shown = shown_text(node, static_cast<NodeConstant>(c));
     const std::string exact = text_of(node, static_cast<NodeConstant>(c));
     field.set_wrong(false);
-    if (field.text() != text(shown)) field.setText(text(shown));
+    if (field.text() != text(shown) || field.isUndoAvailable())
+      field.setText(text(shown));  // nothing is left of typing
     field.setCursorPosition(0);
     field.setToolTip((shown == with_micro_sign(exact) ? QString() : QString("Measured: %1. ").arg(text(exact))) +
                      "With its unit: 80 GiB, 200 Gb/s, 5 µs");

@@ -18,17 +18,20 @@ namespace {
 using base::kSecondsPerPs;
 
 constexpr double kLeastJitter = 0.5, kMostJitter = 50;  // percent
+constexpr int kLeastChart = 180;                        // pixels of height
+constexpr int kFirst = 100;                             // what is said has the room that the chart does not need
 constexpr double kWorthSaying = 0.0005;                 // of an iteration
 constexpr const char* kLater = "Comes when the plan has been simulated.";
 
-/// As high as what it says, where there is room.
+/// As high as what it says.
 class FittedText : public QTextBrowser {
  public:
+  FittedText() { setVerticalScrollBarPolicy(Qt::ScrollBarAlwaysOff); }
   QSize sizeHint() const override {
     return {QTextBrowser::sizeHint().width(),
             static_cast<int>(std::ceil(document()->size().height())) + 2 * frameWidth()};
   }
-  QSize minimumSizeHint() const override { return {120, 60}; }
+  QSize minimumSizeHint() const override { return {120, sizeHint().height()}; }
 };
 
 /// A small screen has not room for all of it.
@@ -74,8 +77,9 @@ ExplainView::ExplainView(Document& document, QWidget* parent)
   auto* upper = new QVBoxLayout(upper_);
   upper->setContentsMargins(0, 0, 0, 0);
   upper->addWidget(said_);
-  all->addWidget(upper_, 3);
-  all->addWidget(parts_, 2);
+  all->addWidget(upper_, kFirst);
+  all->addWidget(parts_, 1);
+  parts_->setMinimumHeight(kLeastChart);
   connect(words_->document()->documentLayout(), &QAbstractTextDocumentLayout::documentSizeChanged, this,
           [this] { fit(); });
   connect(&document_, &Document::scenario_changed, this, [this] { set_aside(); });

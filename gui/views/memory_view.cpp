@@ -17,12 +17,15 @@ namespace {
 
 QString bytes_text(double bytes) { return text(base::size(static_cast<std::int64_t>(bytes))); }
 
+constexpr std::size_t kWorkspace = 4;  // of the parts
+
 std::vector<BarPart> memory_parts() {
   const QStringList names{"parameters", "gradients", "optimizer", "activations", "workspace", "reserved by the device"};
   std::vector<BarPart> parts;
   for (qsizetype i = 0; i < names.size(); ++i) {
     parts.push_back({names[i], kind_colour(report::kMemoryKinds[static_cast<std::size_t>(i)])});
   }
+  parts[kWorkspace].help = "for gathered parameters, buckets of gradients and results of ops, while they are used";
   return parts;
 }
 

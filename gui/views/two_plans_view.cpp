@@ -52,6 +52,7 @@ TwoPlansView::TwoPlansView(Document& document, QWidget* parent)
   canvas_->set_hint(kHint);
   canvas_->set_path_shown(false);
   canvas_->set_arrows_shown(false);
+  canvas_->set_folds_to_fit(true);  // both are seen
   summary_->setWordWrap(true);
   summary_->setTextInteractionFlags(Qt::TextSelectableByMouse);
   auto* bar = new QHBoxLayout;
@@ -69,7 +70,7 @@ TwoPlansView::TwoPlansView(Document& document, QWidget* parent)
   split->setObjectName("two plans canvas and difference");
   split->addWidget(canvas_);
   split->addWidget(make_lower());
-  split->setStretchFactor(0, 1);
+  for (const int half : {0, 1}) split->setStretchFactor(half, 1);
   split->setSizes({420, 300});
   auto* column = new QVBoxLayout(this);
   column->setContentsMargins(6, 6, 6, 6);
@@ -98,6 +99,7 @@ QWidget* TwoPlansView::make_lower() {
   table_->setColumnCount(4);
   table_->setHeaderLabels({"Op, time a rank", "First", "Second", "Difference"});
   table_->setRootIsDecorated(false);
+  table_->setTextElideMode(Qt::ElideMiddle);  // ops differ at their beginning and at their end
   table_->setUniformRowHeights(true);
   table_->setAlternatingRowColors(true);
   table_->header()->setStretchLastSection(false);

@@ -72,7 +72,7 @@ WhatIfView::WhatIfView(Document& document, QWidget* parent)
       use_(new QPushButton("Use this")),
       refusal_(new QLabel),
       sentence_(new QLabel),
-      command_(new QLineEdit),
+      command_(new CommandField("The same question on the command line")),
       table_(new QTableWidget),
       chart_(new LineChart("The answers along what is asked")),
       thinker_(
@@ -102,10 +102,6 @@ WhatIfView::WhatIfView(Document& document, QWidget* parent)
   all->addLayout(make_answer());
   all->addWidget(both, 1);
   all->addWidget(command_);
-  command_->setReadOnly(true);
-  command_->setFrame(false);
-  command_->setAccessibleName("The same question on the command line");
-  command_->setToolTip("The same question on the command line");
   connect(&document_, &Document::scenario_changed, this, [this] {
     offer_questions();
     own_value_ ? show_request() : show_question();
@@ -223,8 +219,7 @@ void WhatIfView::show_request() {
   refusal_->setText(QString("<span style='color:%1'>%2</span>").arg(alarm_colour().name(), text(why).toHtmlEscaped()));
   ask_->setEnabled(why.empty());
   if (!isVisible()) return;  // turns of plan controls elsewhere need no command
-  command_->setText(why.empty() ? text(command_line(wanted)) : QString());
-  command_->setCursorPosition(0);
+  command_->set_command(why.empty() ? text(command_line(wanted)) : QString());
 }
 
 void WhatIfView::ask() {

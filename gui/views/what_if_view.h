@@ -10,6 +10,7 @@
 #include <QWidget>
 
 #include "gui/document.h"
+#include "gui/look/command_field.h"
 #include "gui/model/what_if.h"
 #include "gui/plot/line_chart.h"
 
@@ -34,7 +35,7 @@ class WhatIfView : public QWidget {
   QPushButton& use_button() { return *use_; }
   QLabel& refusal() { return *refusal_; }
   QLabel& sentence() { return *sentence_; }
-  QLineEdit& command() { return *command_; }
+  CommandField& command() { return *command_; }
   QTableWidget& table() { return *table_; }
   LineChart& chart() { return *chart_; }
 
@@ -65,7 +66,7 @@ class WhatIfView : public QWidget {
   QLineEdit* value_;
   QPushButton *ask_, *cancel_, *use_;
   QLabel *refusal_, *sentence_;
-  QLineEdit* command_;
+  CommandField* command_;
   QTableWidget* table_;
   LineChart* chart_;
   WhatIfAnswer answer_;

@@ -207,7 +207,7 @@ void MainWindow::note_change() {
 }
 
 void MainWindow::autosave() {
-  if (!changed_) return;
+  if (!changed_ || keeps_nothing_) return;
   keep_layout(*this);  // a window that is killed comes back as it was
   keep_view(view_names()[view()]);
   guarded([&] {

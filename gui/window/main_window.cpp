@@ -15,6 +15,7 @@
 #include "gui/window/kept_layout.h"
 #include "gui/window/row_scroll.h"
 #include "gui/window/temporary_folder.h"
+#include "gui/window/undo_keys.h"
 #include "simulator/placement/placed_cluster.h"
 
 namespace trivium::gui {
@@ -52,7 +53,7 @@ MainWindow::MainWindow(QWidget* parent)
       start_page_(new StartPage),
       banner_(new QWidget),
       banner_text_(new QLabel),
-      command_(new QLineEdit),
+      command_(new CommandField("The same on the command line")),
       headline_(new Headline(document_)),
       tabs_(new Views),
       cluster_(new ClusterView(document_)),
@@ -109,6 +110,7 @@ MainWindow::MainWindow(QWidget* parent)
   autosave_timer_.setSingleShot(true);
   connect(&autosave_timer_, &QTimer::timeout, this, [this] { autosave(); });
   restore_layout(*this);
+  new UndoKeys(*this);
   clear_left_folders();
   fill_recent();
 }
@@ -127,9 +129,6 @@ void MainWindow::set_up_banner() {
 }
 
 void MainWindow::set_up_command() {
-  command_->setReadOnly(true);
-  command_->setFrame(false);
-  command_->setAccessibleName("The same on the command line");
   QFont fixed = command_->font();
   fixed.setStyleHint(QFont::Monospace);
   fixed.setFamily("monospace");
@@ -143,10 +142,8 @@ void MainWindow::set_up_command() {
   connect(copy, &QPushButton::clicked, this, [this] { copy_command(); });
   connect(&document_, &Document::scenario_changed, this, [this] {
     const Scenario& now = document_.scenario();
-    command_->setText(QString::fromStdString(command_line(now)));
-    command_->setCursorPosition(0);
-    command_->setToolTip(is_said_by_options(now) ? QString("The same on the command line:\n") + command_->text()
-                                                 : QString("plan.json: what File › Export plan writes"));
+    command_->set_command(QString::fromStdString(command_line(now)),
+                          is_said_by_options(now) ? QString() : QString("plan.json: what File › Export plan writes"));
   });
 }
 

@@ -11,6 +11,7 @@
 
 #include "gui/background.h"
 #include "gui/document.h"
+#include "gui/look/command_field.h"
 #include "gui/model/project.h"
 #include "gui/timeline/compare_view.h"
 #include "gui/timeline/timeline_view.h"
@@ -60,7 +61,7 @@ class MainWindow : public QMainWindow {
   QLabel& banner() { return *banner_text_; }
   StartPage& start_page() { return *start_page_; }
   /// The command of `trivium` that predicts what is shown.
-  QLineEdit& command() { return *command_; }
+  CommandField& command() { return *command_; }
 
   void show_view(View view);
   /// Compares two plans side by side.
@@ -96,6 +97,8 @@ class MainWindow : public QMainWindow {
   void show_start_page();
   bool shows_start_page() const { return pages_->currentWidget() == start_page_; }
   bool has_autosave() const;
+  /// Neither work nor layout is kept from now on: it is a window that nobody sees.
+  void keep_nothing() { keeps_nothing_ = true; }
   Project project() const;
   QStringList recent_files() const;
 
@@ -180,7 +183,7 @@ class MainWindow : public QMainWindow {
   StartPage* start_page_;
   QWidget* banner_;
   QLabel* banner_text_;
-  QLineEdit* command_;
+  CommandField* command_;
   Headline* headline_;
   QTabWidget* tabs_;
   ClusterView* cluster_;
@@ -223,6 +226,7 @@ class MainWindow : public QMainWindow {
   QString trace_;                                // the file that the timeline shows until the plan changes
   bool changed_ = false;                         // since it was saved
   bool autosave_is_ours_ = false;
+  bool keeps_nothing_ = false;
   std::optional<ViewState> state_to_come_;  // of the timeline, once it is laid out
   std::uint64_t run_work_ = 0;              // the work whose run goes on
   std::vector<QDockWidget*> docks_away_;    // while the start page is shown

@@ -121,28 +121,39 @@ Shares exchange_shares(const hardware::Cluster& placed, const std::vector<int>& 
   return shares;
 }
 
-base::BytesPerSecond capacity_of(const hardware::Cluster& placed, Wire wire) {
-  base::BytesPerSecond least = kUnlimited;
-  for (const hardware::NodeGroup& group : placed.groups) {
-    const hardware::Node& node = group.node;
-    switch (wire) {
-      case Wire::kInside:
-        least = std::min(least, node.intra.bandwidth);
-        break;
-      case Wire::kNetwork:
-        least = std::min(least, node.network.bandwidth * (static_cast<double>(node.adapters) / node.devices));
-        break;
-      case Wire::kHost:
-        least = std::min(least, node.host_link / static_cast<double>(std::max(1, node.devices_per_host_link)));
-        break;
-      case Wire::kSites:
-        break;
-    }
+/// A device's share of the wires of its node, one way.
+base::BytesPerSecond rate_of_node(const hardware::Node& node, Wire wire) {
+  switch (wire) {
+    case Wire::kInside:
+      return node.intra.bandwidth;
+    case Wire::kNetwork:
+      return node.network.bandwidth * (static_cast<double>(node.adapters) / node.devices);
+    case Wire::kHost:
+      return node.host_link / static_cast<double>(std::max(1, node.devices_per_host_link));
+    case Wire::kSites:
+      break;
   }
-  if (wire == Wire::kSites) {
-    for (const hardware::SiteLink& link : placed.links) {
-      least = std::min(least, rate_of(link) / static_cast<double>(placed.devices()));
-    }
+  return kUnlimited;
+}
+
+/// A device's share of the slowest link between sites.
+base::BytesPerSecond rate_between_sites(const hardware::Cluster& placed) {
+  base::BytesPerSecond least = kUnlimited;
+  for (const hardware::SiteLink& link : placed.links) {
+    least = std::min(least, rate_of(link) / static_cast<double>(placed.devices()));
+  }
+  return least;
+}
+
+/// Nodes behind the last rank have no say: they are idle.
+base::BytesPerSecond capacity_of(const hardware::Cluster& placed, Wire wire, int ranks) {
+  if (wire == Wire::kSites) return rate_between_sites(placed);
+  base::BytesPerSecond least = kUnlimited;
+  int first = 0;  // device of the group
+  for (const hardware::NodeGroup& group : placed.groups) {
+    if (first >= ranks) break;
+    least = std::min(least, rate_of_node(group.node, wire));
+    first += group.count * group.node.devices;
   }
   return least;
 }
@@ -153,6 +164,7 @@ class Uses {
   Uses(const program::Program& program, const hardware::Cluster& placed) : program_(program), placed_(placed) {}
 
   void add(const program::Role& role, std::span<const program::Event> events) {
+    const int rank = events.front().rank;
     std::array<std::vector<TimeSpan>, kWires> busy;
     std::map<std::tuple<int, Phase, program::Group>, std::vector<TimeSpan>> parts;
     std::vector<TimeSpan> computes;
@@ -182,6 +194,8 @@ class Uses {
     for (std::size_t wire = 0; wire < kWires; ++wire) {
       const std::vector<TimeSpan> one = united(std::move(busy[wire]));
       busy_ps_[wire] += static_cast<double>(length(one));
+      could_[wire] +=
+          static_cast<double>(length(one)) * base::kSecondsPerPs * rate_of_rank(rank, static_cast<Wire>(wire)).value();
       hidden_ps_[wire] += static_cast<double>(overlap(one, computes));
     }
     for (auto& [key, spans] : parts) {
@@ -208,7 +222,8 @@ class Uses {
       if (use.uses.empty()) continue;
       std::stable_sort(use.uses.begin(), use.uses.end(),
                        [](const LinkUse& a, const LinkUse& b) { return a.busy_s > b.busy_s; });
-      use.capacity = capacity_of(placed_, use.wire);
+      use.capacity = capacity_of(placed_, use.wire, program_.mesh.size());
+      use.could = could_[w] / ranks_;
       use.busy_s = busy_ps_[w] * base::kSecondsPerPs / ranks_;
       use.exposed_s = (busy_ps_[w] - hidden_ps_[w]) * base::kSecondsPerPs / ranks_;
       wires.push_back(std::move(use));
@@ -217,6 +232,10 @@ class Uses {
   }
 
  private:
+  base::BytesPerSecond rate_of_rank(int rank, Wire wire) const {
+    return wire == Wire::kSites ? rate_between_sites(placed_) : rate_of_node(placed_.node_of_device(rank), wire);
+  }
+
   static bool copies(const program::Op& op) { return program::is_copy(op.kind); }
 
   const Shares& shares_of(const program::Op& op, const program::Task& task, int rank) {
@@ -252,7 +271,7 @@ class Uses {
   const hardware::Cluster& placed_;
   std::map<std::tuple<int, Phase, program::Group>, LinkUse> uses_;
   std::map<std::tuple<OpKind, program::Group, int, std::int32_t>, Shares> shares_;
-  std::array<double, kWires> busy_ps_{}, hidden_ps_{};
+  std::array<double, kWires> busy_ps_{}, hidden_ps_{}, could_{};
   double ranks_ = 0;
 };
 

@@ -38,14 +38,15 @@ struct LinkUse {
 
 struct WireUse {
   Wire wire{};
-  base::BytesPerSecond capacity;  ///< of a device's share, one way; of the slowest kind of node
+  base::BytesPerSecond capacity;  ///< of a device's share, one way; of the slowest kind of node that has a rank
   double bytes = 0, busy_s = 0;   ///< as above; what overlaps is busy once
+  double could = 0;               ///< bytes of a device in `busy_s`, each at the rate of its own node's wires
   double exposed_s = 0;           ///< part of `busy_s` in which the device computes nothing
   std::vector<LinkUse> uses;      ///< the busiest first
 
   double busy_share(double iteration_s) const { return iteration_s > 0 ? busy_s / iteration_s : 0; }
   /// What of the capacity is used while the wire is busy.
-  double filled() const { return busy_s > 0 ? bytes / (busy_s * capacity.value()) : 0; }
+  double filled() const { return could > 0 ? bytes / could : 0; }
 };
 
 /// Wires that carry anything, in the order of the enumeration. `timeline`: op by op, of one rank of every role at

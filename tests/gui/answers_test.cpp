@@ -1,6 +1,8 @@
 // Answers of the window to "what now?": what would fit, how sure, what differs.
 #include <QFile>
 #include <QLineF>
+#include <QScrollArea>
+#include <QScrollBar>
 #include <cmath>
 
 #include "base/files.h"
@@ -108,6 +110,24 @@ TEST_F(Answers, ExplainCutsNothingOnASmallScreen) {
     const auto is_whole = [&] { return words->height() >= words->heightForWidth(words->width()); };
     EXPECT_TRUE(QTest::qWaitFor(is_whole)) << plain(words->text()) << ": " << words->height();
   }
+  // The chart below gives way to the words: it is higher than it has to be only where all of them are seen.
+  QTextBrowser& said = explain.words();
+  for (int line = 0; line < 6; ++line) {  // as much as of large plans
+    said.append(said.toPlainText().section('\n', 0, 0));
+  }
+  const auto* scroll = qobject_cast<QScrollArea*>(said.parentWidget()->parentWidget()->parentWidget());
+  ASSERT_NE(scroll, nullptr);
+  const BarChart* chart = nullptr;
+  for (const QWidget* one : explain.findChildren<QWidget*>()) {
+    if (chart == nullptr) chart = dynamic_cast<const BarChart*>(one);
+  }
+  ASSERT_NE(chart, nullptr);
+  const auto gives_way = [&] {
+    return scroll->verticalScrollBar()->maximum() == 0 || chart->height() <= chart->minimumHeight();
+  };
+  QTest::qWait(100);  // all is laid out
+  EXPECT_TRUE(gives_way()) << chart->height() << " of " << chart->minimumHeight();
+  EXPECT_GE(chart->height(), 140);
 }
 
 TEST(SearchWords, TellTheGapToWhatIsLeft) {
@@ -176,8 +196,9 @@ TEST_F(Answers, TheClustersColumnSaysWhatAllNodesHave) {
 class TwoPlans : public Window {
  protected:
   TwoPlansView& view() { return window_.two_plans(); }
-  void compare_two() {
+  void compare_two(QSize size = {1400, 900}) {
     begin(staged_scenario());
+    window_.resize(size);
     window_.plans().pin_current();
     Scenario other = window_.document().scenario();
     other.file.job.plan.pipeline = 2;
@@ -217,6 +238,22 @@ TEST_F(TwoPlans, StandOnOneAxisWithWhatMakesTheDifference) {
   std::string header;
   std::getline(csv, header);
   EXPECT_EQ(header, "what,name,first_s,second_s,difference_s");
+}
+
+// The second one began below the edge of the first view of them.
+TEST_F(TwoPlans, AreBothSeenOnASmallScreen) {
+  compare_two({1280, 720});
+  QTest::qWait(50);
+  ASSERT_EQ(window_.size(), QSize(1280, 720));
+  TimelineCanvas& canvas = view().canvas();
+  EXPECT_EQ(canvas.verticalScrollBar()->maximum(), 0);  // nothing is scrolled away
+  for (const int plan : {0, 1}) {
+    const PlacedRow* whole = canvas.layout_of_rows().visible_row_of({plan, 0});
+    ASSERT_NE(whole, nullptr);
+    EXPECT_LE(canvas.time_area().top() + whole->y + whole->height, canvas.viewport()->height()) << plan;
+  }
+  const WaterfallChart& waterfall = view().waterfall();
+  EXPECT_GE(waterfall.box_of(0).height() + 4, QFontMetricsF(waterfall.font()).height());
 }
 
 TEST_F(TwoPlans, GoWithAnEditAndSayWhatToDoWithoutASecond) {

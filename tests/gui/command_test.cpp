@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 
 #include <QCoreApplication>
+#include <QDockWidget>
+#include <QFileInfo>
 #include <QImage>
 #include <QProcess>
 #include <QTemporaryDir>
@@ -78,6 +80,30 @@ TEST_F(Command, DrawsEveryViewOfAPlanInBothThemes) {
     EXPECT_GT(pictures[0].pixelColor(margin).lightness(), 200) << view.toStdString();
     EXPECT_LT(pictures[1].pixelColor(margin).lightness(), 80) << view.toStdString();
   }
+}
+
+// Panels that were closed are in the picture, and those of the picture do not come at the next start.
+TEST_F(Command, APictureNeitherHasNorLeavesALayout) {
+  const auto picture = [&](const QString& view) {
+    const Ended ended = run({plan(), "--screenshot", view, file(view + ".png"), "--size", "1200x700"});
+    EXPECT_EQ(ended.code, kOk) << ended.said;
+    return QImage(file(view + ".png"));
+  };
+  const QString settings = QString::fromUtf8(qgetenv("XDG_CONFIG_HOME")) + "/trivium/trivium-gui.conf";
+  QFile::remove(settings);
+  const QImage usual = picture("memory");
+  EXPECT_FALSE(QFileInfo::exists(settings));
+  {
+    MainWindow window;
+    window.begin_example(small_scenario());
+    window.resize(1200, 700);
+    window.show();
+    window.findChild<QDockWidget*>("plan")->hide();
+    window.close();
+  }
+  ASSERT_TRUE(QFileInfo::exists(settings));
+  EXPECT_EQ(picture("memory"), usual);
+  QFile::remove(settings);
 }
 
 TEST_F(Command, SearchesForThePictureOfThePlans) {

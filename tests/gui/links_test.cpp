@@ -41,6 +41,22 @@ TEST_F(LinksWindow, TellsWhatGoesOverWhichWires) {
   EXPECT_EQ(header, "wires,for,group,operations,bytes,busy_s");
 }
 
+// The links of idle V100s stood for those of the A100s at work: "301.0 % of their rate is used".
+TEST_F(LinksWindow, NoWiresAreFilledBeyondTheirRate) {
+  Scenario scenario = with_cluster(staged_scenario(), "dgx-a100-80gb:2+dgx1-v100-32gb:2");
+  scenario.file.job.plan = {};
+  scenario.file.job.plan.data = 16;
+  begin(scenario);
+  window_.show_view(MainWindow::kLinks);
+  ASSERT_TRUE(ready());
+  ASSERT_EQ(links().wires().size(), 2U) << plain(links().words().text());
+  for (int row = 0; row < links().table().rowCount(); ++row) {
+    const QTableWidgetItem* filled = links().table().item(row, links().table().columnCount() - 1);
+    const QString words = filled == nullptr ? QString() : filled->text();
+    EXPECT_LE(words.section(' ', 0, 0).toDouble(), 100) << plain(words);
+  }
+}
+
 TEST_F(LinksWindow, ShowsNothingOfThePlanBefore) {
   begin(staged_scenario());
   window_.show_view(MainWindow::kLinks);

@@ -6,6 +6,7 @@
 #include <QProcess>
 #include <QScrollBar>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "gui/window/kept_layout.h"
 #include "gui/window/temporary_folder.h"
@@ -130,8 +131,9 @@ TEST_F(Manners, ThePlaceAmongRowsIsKeptForTheSameRowsAlone) {
   window_.resize(1300, 620);
   show_timeline();
   window_.resize(1300, 620);
+  QTest::qWait(50);  // all is laid out
   QScrollBar& bar = *canvas().verticalScrollBar();
-  bar.setValue(bar.maximum());
+  bar.setValue(bar.maximum() / 2);
   const int place = bar.value();
   ASSERT_GT(place, 0);
   Scenario other = window_.document().scenario();
@@ -173,6 +175,21 @@ TEST_F(Manners, TheOverviewGoesWhereItIsPressed) {
     return most;
   };
   EXPECT_GT(saturation(inside), saturation(outside));
+}
+
+// Two levels stood where a small screen leaves it 72 pixels.
+TEST_F(Manners, TheFlameViewShowsFourLevelsInLittleRoom) {
+  show_timeline();
+  view().below().setCurrentWidget(&view().flame());
+  ASSERT_TRUE(adds_up());
+  FlameView& flame = view().flame();
+  flame.resize(600, 72);
+  std::set<double> levels;
+  for (std::uint32_t node = 0; node < flame.flame()->size(); ++node) {
+    const QRectF box = flame.box_of(node);
+    if (!box.isEmpty() && box.bottom() <= flame.height()) levels.insert(box.top());
+  }
+  EXPECT_EQ(levels.size(), 4U);  // everything, phases, tasks and segments
 }
 
 TEST_F(Manners, TheFlameViewHoldsTheTimeOfTheSelectionAndZooms) {

@@ -34,6 +34,17 @@ TEST_F(Ops, AreListedWithTheirSpeedAndTheirShareOfTheRoofline) {
   for (const OpTotal& op : ops().ops()) EXPECT_LE(op.roofline_share(), 1 + 1e-6) << op.name;
 }
 
+// Names are cut in their middle: which pass an op is of stands at their beginning, which op it is at their end.
+TEST_F(Ops, ANameThatHasNoRoomKeepsItsBothEnds) {
+  show_timeline();
+  window_.resize(1280, 720);
+  QTest::qWait(50);
+  QTreeWidgetItem* matmul = line("forward matmul");
+  ASSERT_NE(matmul, nullptr);
+  EXPECT_EQ(ops().table().textElideMode(), Qt::ElideMiddle);
+  EXPECT_THAT(plain(matmul->toolTip(0)), testing::StartsWith("forward matmul"));
+}
+
 TEST_F(Ops, FollowTheSelectionAndAClickGoesToTheNextOccurrence) {
   show_timeline();
   TimelineCanvas& canvas = window_.timeline().canvas();

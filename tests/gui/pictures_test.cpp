@@ -142,6 +142,38 @@ TEST_F(Pictured, LinksDoNotCallExposedWhatExplainCallsSo) {
   }
 }
 
+TEST(CommandLines, AreBrokenBetweenOptionsForAShell) {
+  EXPECT_EQ(plain(in_lines("trivium simulate --model a --cluster b:2 --tensor 4", 30)),
+            "trivium simulate --model a \\\n  --cluster b:2 --tensor 4");
+  EXPECT_EQ(plain(in_lines("trivium simulate plan.json", 5)), "trivium simulate plan.json");
+}
+
+// Lines that have no room were cut within a letter, and their tooltip was wider than the screen.
+TEST_F(Pictured, ALongCommandEndsWithAnEllipsisAndStandsInItsTooltip) {
+  Scenario scenario = staged_scenario();
+  scenario.file.job.plan.sequence_parallel = true;
+  scenario.file.job.training.total_tokens = 300'000'000'000;
+  begin(scenario);
+  window_.resize(1280, 720);
+  window_.show_view(MainWindow::kWhatIf);
+  QTest::qWait(20);
+  for (CommandField* command : {&window_.command(), &window_.what_if().command()}) {
+    window_.what_if().question().setFocus();
+    ASSERT_GT(command->fontMetrics().horizontalAdvance(command->text()), command->width()) << plain(command->text());
+    EXPECT_THAT(plain(command->shown()), testing::EndsWith("…"));
+    EXPECT_LE(command->fontMetrics().horizontalAdvance(command->shown()), command->width());
+    // That is what is painted: the last letters have left the right edge, the ellipsis is there.
+    const QImage drawn = command->grab().toImage();
+    const QRgb ground = drawn.pixel(drawn.width() - 1, 0);
+    for (int y = 0; y < drawn.height(); ++y) EXPECT_EQ(drawn.pixel(drawn.width() - 2, y), ground) << y;
+    for (const QString& line : command->toolTip().split('\n')) EXPECT_LE(line.size(), 100) << plain(line);
+    QString whole = command->toolTip().section('\n', 1);
+    EXPECT_EQ(plain(whole.replace(" \\\n ", "")), plain(command->text()));
+    command->setFocus();
+    EXPECT_EQ(plain(command->shown()), plain(command->text()));  // to move along it and to select
+  }
+}
+
 TEST_F(Pictured, UnlikeNodesAreAskedOnlyWhatCanBeAnswered) {
   begin(small_scenario());
   const auto& questions = *qobject_cast<QStandardItemModel*>(window_.what_if().question().model());

@@ -48,7 +48,7 @@ TEST_F(WhatIfWindow, AsksForBatchesAndShowsTheBestPlanOfEach) {
   }
   EXPECT_EQ(plain(cell(1, "What if")), "batch 16");
   EXPECT_THAT(plain(cell(1, "90 % within")), HasSubstr(" to "));
-  EXPECT_THAT(plain(what_if().sentence().text()), StartsWith("batch 32 trains"));
+  EXPECT_THAT(plain(what_if().sentence().text()), StartsWith("From batch 8 to batch 32 the training goes from "));
   ASSERT_EQ(what_if().chart().lines().size(), 3U);
   EXPECT_EQ(what_if().chart().lines()[0].points.size(), 3U);
   ASSERT_TRUE(window_.export_table(file("batches.csv")));
@@ -137,7 +137,7 @@ TEST_F(WhatIfWindow, TakesARowOverAndTellsOfWhichJobItsAnswersAre) {
   EXPECT_THAT(plain(what_if().sentence().text()), StartsWith("Asked of gpt2-124m on dgx-a100-80gb:1, 16 samples"));
   window_.document().history().undo();
   EXPECT_EQ(window_.document().scenario().file.job.training.global_batch, 16);
-  EXPECT_THAT(plain(what_if().sentence().text()), StartsWith("batch 32 trains"));
+  EXPECT_THAT(plain(what_if().sentence().text()), StartsWith("From batch 8 to batch 32 the training goes from "));
 }
 
 TEST_F(WhatIfWindow, EndsEarlyWithTheRowsSoFar) {

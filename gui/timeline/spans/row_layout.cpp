@@ -8,6 +8,7 @@ namespace trivium::gui {
 namespace {
 
 constexpr double kMostGrowth = 2;
+constexpr double kMostGrowthOfMeans = 4;  // of rows that show the mean of what is folded below them
 
 bool same_rows(const SpanStore& a, const SpanStore& b) {
   return std::equal(a.rows().begin(), a.rows().end(), b.rows().begin(), b.rows().end(),
@@ -16,7 +17,7 @@ bool same_rows(const SpanStore& a, const SpanStore& b) {
 
 }  // namespace
 
-void RowLayout::set_stores(std::vector<std::shared_ptr<const SpanStore>> stores) {
+bool RowLayout::set_stores(std::vector<std::shared_ptr<const SpanStore>> stores) {
   const bool same = std::equal(stores.begin(), stores.end(), stores_.begin(), stores_.end(),
                                [](const auto& a, const auto& b) { return same_rows(*a, *b); });
   stores_ = std::move(stores);
@@ -28,6 +29,16 @@ void RowLayout::set_stores(std::vector<std::shared_ptr<const SpanStore>> stores)
     place();
     if (placed_.size() > kManyRows) set_all_folded(RowKind::kDevice, true);
     if (placed_.size() > kManyRows) set_all_folded(RowKind::kNode, true);
+  }
+  place();
+  return !same;
+}
+
+void RowLayout::fold_to(int pixels) {
+  for (const RowKind kind : {RowKind::kDevice, RowKind::kNode, RowKind::kCluster}) {
+    place_with(RowHeights{});
+    if (height_ <= pixels) break;
+    set_all_folded(kind, true);
   }
   place();
 }
@@ -123,11 +134,15 @@ void RowLayout::place() {
   find_filtered();
   const RowHeights usual;
   place_with(usual);
-  const int gaps = static_cast<int>(placed_.size()) * usual.gap;
   if (placed_.empty() || height_ >= room_) return;
-  const double more = std::min(kMostGrowth, static_cast<double>(room_ - gaps) / (height_ - gaps));
+  const bool means = std::all_of(placed_.begin(), placed_.end(), [](const PlacedRow& row) { return row.folded; });
+  int fixed = static_cast<int>(placed_.size()) * usual.gap;  // rows that are only names are high enough
+  for (const PlacedRow& row : placed_) fixed += row.bare ? row.height : 0;
+  if (fixed == height_) return;
+  const double more =
+      std::min(means ? kMostGrowthOfMeans : kMostGrowth, static_cast<double>(room_ - fixed) / (height_ - fixed));
   const auto grown = [&](int pixels) { return static_cast<int>(pixels * more); };
-  place_with({grown(usual.group), grown(usual.bare), grown(usual.track), usual.gap});
+  place_with({grown(usual.group), usual.bare, grown(usual.track), usual.gap});
 }
 
 PlacedRow RowLayout::placed(RowId id, const RowHeights& heights) const {

@@ -38,13 +38,15 @@ struct RowHeights {
 class RowLayout {
  public:
   /// Forgets what was folded unless the rows are those it knew. At first devices are folded where all their lanes would
-  /// need more than `kManyRows` rows.
-  void set_stores(std::vector<std::shared_ptr<const SpanStore>> stores);
+  /// need more than `kManyRows` rows. True where the rows are new.
+  bool set_stores(std::vector<std::shared_ptr<const SpanStore>> stores);
 
   bool is_folded(RowId id) const { return folded_.contains(id); }
   void set_folded(RowId id, bool folded);
   /// Folds every row of that kind, or opens it.
   void set_all_folded(RowKind kind, bool folded);
+  /// Folds devices, then nodes, then whole timelines, until all has a height of so many pixels.
+  void fold_to(int pixels);
   /// Shows what lies below one row alone, or everything again. The row is opened.
   void set_only(std::optional<RowId> row);
   const std::optional<RowId>& only() const { return only_; }
@@ -55,7 +57,8 @@ class RowLayout {
   /// Shows those rows alone, each folded, in that order; none: as the hierarchy has them.
   void set_listed(std::optional<std::vector<RowId>> rows);
   const std::optional<std::vector<RowId>>& listed() const { return listed_; }
-  /// The height of the window on the page: where all rows need less, they grow into it, to twice their height at most.
+  /// The height of the window on the page: where all rows need less, they grow into it, to twice their height at most;
+  /// to four times where all are means of what they hide.
   void set_room(int pixels);
   /// Opens whatever hides a row.
   void reveal(RowId id);

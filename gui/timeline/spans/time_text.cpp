@@ -2,9 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <cstdlib>
+#include <limits>
 #include <string_view>
 
 namespace trivium::gui {
@@ -26,12 +28,17 @@ const Unit& unit_of(std::int64_t ps) {
 
 }  // namespace
 
-std::string time_text(std::int64_t ps) {
+std::string time_text(std::int64_t ps) { return precise_time_text(ps, std::numeric_limits<std::int64_t>::max()); }
+
+std::string precise_time_text(std::int64_t ps, std::int64_t resolution_ps) {
   if (ps == 0) return "0 s";
   const Unit& unit = unit_of(ps);
   const double value = static_cast<double>(ps) / static_cast<double>(unit.ps);
   const double size = std::abs(value);
-  const int decimals = unit.ps == 1 ? 0 : size >= 1000 ? 0 : size >= 100 ? 1 : size >= 10 ? 2 : 3;
+  int decimals = unit.ps == 1 ? 0 : size >= 1000 ? 0 : size >= 100 ? 1 : size >= 10 ? 2 : 3;
+  int needed = 0;
+  for (std::int64_t one = unit.ps; one > resolution_ps; one /= 10) ++needed;
+  decimals = std::max(decimals, needed);
   return fmt::format("{:.{}f} {}", value, decimals, unit.name);
 }
 

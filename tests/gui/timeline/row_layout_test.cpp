@@ -34,12 +34,25 @@ TEST_F(RowLayoutTest, GrowsIntoTheRoomThereIsToTwiceItsHeight) {
   ASSERT_EQ(layout.height(), 155);
   layout.set_room(100);
   EXPECT_EQ(layout.height(), 155);  // nothing shrinks: it is scrolled
-  layout.set_room(16 + 208);        // by 208 / 139, whole pixels: 22 + 3 · 29 + 4 · 23 = 201
-  EXPECT_EQ(layout.height(), 16 + 201);
+  layout.set_room(16 + 208);        // all but the bare one by 193 / 124, whole pixels: 15 + 3 · 31 + 4 · 24 = 204
+  EXPECT_EQ(layout.height(), 16 + 204);
   layout.set_room(5000);
-  EXPECT_EQ(layout.height(), 16 + 2 * 139);
+  EXPECT_EQ(layout.height(), 16 + 15 + 2 * 124);
   layout.set_folded({0, 2}, true);  // 2 lanes fewer
-  EXPECT_EQ(layout.height(), 12 + 2 * 107);
+  EXPECT_EQ(layout.height(), 12 + 15 + 2 * 92);
+}
+
+// 155 pixels have no room in 120; without the lanes of ranks there are 15 + 3 · 20 and 4 gaps: 83. In 60 all is folded
+// into one row, which grows to four times its height.
+TEST_F(RowLayoutTest, FoldsUntilAllHasRoom) {
+  layout.fold_to(200);
+  EXPECT_EQ(layout.height(), 155);
+  layout.fold_to(120);
+  EXPECT_EQ(layout.height(), 83);
+  layout.fold_to(30);
+  EXPECT_EQ(names(layout, *store), (std::vector<std::string>{"cluster"}));
+  layout.set_room(500);
+  EXPECT_EQ(layout.rows()[0].height, 4 * 20);
 }
 
 TEST_F(RowLayoutTest, HidesWhatIsBelowAFoldedRow) {

@@ -14,6 +14,13 @@ TEST(TimeText, HasAUnitThatFits) {
   EXPECT_EQ(time_text(4'000'000'000'000'000), "4000 s");
 }
 
+// 7 ns are seven in the ninth decimal of a second.
+TEST(TimeText, TellsApartWhatLiesCloseTogether) {
+  EXPECT_EQ(precise_time_text(4'107'003'127'000, 7'000), "4.107003127 s");
+  EXPECT_EQ(precise_time_text(4'107'003'127'000, 2'000'000'000'000), "4.107 s");
+  EXPECT_EQ(precise_time_text(12, 5), "12 ps");
+}
+
 TEST(Ticks, AreRoundNumbersFarEnoughApart) {
   // At least 15 ms apart over 0.1 s: 20 ms.
   const auto list = ticks(0, 100'000'000'000, 15'000'000'000);

@@ -95,6 +95,27 @@ TEST(LinkUse, ARingOverTwoNodesLeavesEachOnce) {
                    8 * hardware::load_cluster("dgx-a100-80gb:2").groups[0].node.network.bandwidth.value() / 8);
 }
 
+// Nodes of slower kinds once counted though no rank lay on them: busy wires used three times their rate.
+TEST(LinkUse, IdleNodesHaveNoSay) {
+  const Simulated alone = simulated(split(1, 1, 16), "dgx-a100-80gb:2");
+  const Simulated p = simulated(split(1, 1, 16), "dgx-a100-80gb:2+dgx1-v100-32gb:2");
+  for (const Wire wire : {Wire::kInside, Wire::kNetwork}) {
+    ASSERT_TRUE(p.of(wire) != nullptr && alone.of(wire) != nullptr);
+    EXPECT_DOUBLE_EQ(p.of(wire)->capacity.value(), alone.of(wire)->capacity.value());
+    EXPECT_DOUBLE_EQ(p.of(wire)->filled(), alone.of(wire)->filled());
+  }
+}
+
+// Eight ranks on a node of each kind: what wires could carry is told by rank.
+TEST(LinkUse, NoWireCarriesMoreThanItCan) {
+  const Simulated p = simulated(split(1, 2, 8), "dgx-a100-80gb:1+dgx-h100-80gb:1");
+  for (const WireUse& wire : p.wires) {
+    EXPECT_GT(wire.filled(), 0);
+    EXPECT_LE(wire.filled(), 1) << name_of(wire.wire);
+    EXPECT_GE(wire.could, wire.busy_s * wire.capacity.value() * (1 - 1e-9));
+  }
+}
+
 // Tensor ranks fill the nodes, so that a replica's counterpart is always on the other node: gradients use the network
 // alone.
 TEST(LinkUse, TensorRanksStayInsideAndTheirReplicasGoOut) {

@@ -63,7 +63,7 @@ RunErrors run_errors(const std::vector<std::filesystem::path>& tables, const std
       if (runs[i].job.plan.fp8 != program::Fp8::kNone) continue;
       if (!row.measured_peak_bytes || !row.predicted_peak_bytes) continue;
       RunError memory{like, row.source, runs[i].sweep, std::log(*row.measured_peak_bytes / *row.predicted_peak_bytes)};
-      memory.like.ease = 0;
+      memory.like = simulator::of_memory(memory.like);
       memory.left_out = memory.error;
       errors.memory.push_back(std::move(memory));
     }
@@ -84,6 +84,7 @@ RunErrors own_run_errors(const std::filesystem::path& csv) {
     one.left_out = one.error;
     errors.time.push_back(one);
     if (row.text("measured_bytes").empty()) continue;
+    one.like = simulator::of_memory(one.like);
     one.error = one.left_out = std::log(row.positive("measured_bytes") / row.positive("predicted_bytes"));
     errors.memory.push_back(std::move(one));
   }

@@ -32,9 +32,10 @@ double spread_of(const ErrorOutlook& outlook) {
   return std::max(outlook.deviation * outlook.reach.high / quantile(0.95), kLeastDeviation);
 }
 
+/// The prediction is within it, also where other runs came out slower or faster by more than they spread.
 PredictionInterval interval(double predicted, const ErrorOutlook& outlook) {
-  return {predicted * std::exp(outlook.mean - outlook.reach.low * outlook.deviation),
-          predicted * std::exp(outlook.mean + outlook.reach.high * outlook.deviation)};
+  return {predicted * std::exp(std::min(0.0, outlook.mean - outlook.reach.low * outlook.deviation)),
+          predicted * std::exp(std::max(0.0, outlook.mean + outlook.reach.high * outlook.deviation))};
 }
 
 const hardware::Node& commonest_node(const hardware::Cluster& cluster) {
@@ -87,10 +88,9 @@ ErrorOutlook outlook_of(const program::Job& job, const hardware::Cluster& cluste
   return model.at(like);
 }
 
-/// Memory has no class of utilisation.
 ErrorOutlook memory_outlook(const program::Job& job, const hardware::Cluster& cluster, const MeasuredErrors& errors) {
   if (commonest_node(cluster).device.kind == hardware::DeviceKind::kCpu) return {};
-  return outlook_of(job, cluster, 1, errors.memory);
+  return errors.memory.at(of_memory(likeness_of(job, cluster, 1)));
 }
 
 }  // namespace

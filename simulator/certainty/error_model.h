@@ -22,6 +22,13 @@ inline constexpr int kEases = 3;
 /// modelled.
 int ease_of(double mfu);
 
+/// What matters for memory: neither how busy devices are nor whose machine it is, as trainers allocate the same on all.
+inline Likeness of_memory(Likeness like) {
+  like.machine.clear();
+  like.ease = 0;
+  return like;
+}
+
 /// Measured runs of one source that are alike. Errors are log(measured / predicted).
 struct ErrorCell {
   Likeness like;

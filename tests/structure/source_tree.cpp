@@ -45,7 +45,7 @@ const std::map<std::string, std::vector<std::string>>& modules() {
        {"placement", "collectives", "cost", "sharing", "memory", "analytic", "schedule", "replay", "certainty",
         "iteration", "studies"}},
       {"planner", {"space", "bound", "search", "advice", "launch"}},
-      {"calibration", {"measurements", "replay", "validate", "certainty", "published", "fit", "replan", "foreign"}},
+      {"calibration", {"measurements", "replay", "validate", "published", "certainty", "fit", "replan", "foreign"}},
       {"cli", {"options", "render", "process", "commands"}},
   };
   return kModules;

@@ -43,6 +43,23 @@ TEST(Certainty, SaysWhichRunsItComesFrom) {
   EXPECT_GT(unknown.iteration_s.high, known.iteration_s.high);
 }
 
+// Runs that all came out half as slow again leave the prediction itself in doubt, but not out of its interval.
+TEST(Certainty, DoesNotExcludeWhatIsPredicted) {
+  MeasuredErrors slower = errors(), faster = errors();
+  for (const auto& [sign, of] : {std::pair{1, &slower}, {-1, &faster}}) {
+    ErrorCell cell = of->time.cells().front();
+    cell.mean = cell.left_out = sign * 0.4;
+    of->time = ErrorModel({cell}, of->time.parts());
+  }
+  const hardware::Cluster cluster = hardware::load_cluster("dgx-a100-80gb:2");
+  const auto high = certainty_of(job(), cluster, kPredicted, slower).iteration_s;
+  EXPECT_DOUBLE_EQ(high.low, 10);
+  EXPECT_GT(high.high, 14);
+  const auto low = certainty_of(job(), cluster, kPredicted, faster).iteration_s;
+  EXPECT_LT(low.low, 7.5);
+  EXPECT_DOUBLE_EQ(low.high, 10);
+}
+
 TEST(Certainty, FitsTheSurerTheMoreRoomThereIs) {
   const hardware::Cluster cluster = hardware::load_cluster("dgx-a100-80gb:2");
   const auto fits = [&](double room) {

@@ -16,7 +16,9 @@ MeasuredErrors errors() {
   parts.run = {0.05, 0.05, 0.05};
   parts.between_plans = 0.04;
   ErrorCell cell{{"a100", "megatron", "dense", "dgx-a100-80gb", 0}, "a paper", 30, 0, 0, 0.03};
-  return {ErrorModel({cell}, parts), ErrorModel({cell}, parts)};
+  ErrorCell memory = cell;
+  memory.like = of_memory(cell.like);
+  return {ErrorModel({cell}, parts), ErrorModel({memory}, parts)};
 }
 
 program::Job job() {
@@ -68,6 +70,12 @@ TEST(Certainty, FitsTheSurerTheMoreRoomThereIs) {
   EXPECT_NEAR(fits(1), 0.5, 0.01);
   EXPECT_GT(fits(1.1), 0.9);
   EXPECT_LT(fits(0.9), 0.1);
+}
+
+// Whose machine it is says nothing of what a stack allocates.
+TEST(Certainty, OfMemoryIsKnownOfAStackWhereverItWasMeasured) {
+  EXPECT_NEAR(usable_memory(job(), hardware::load_cluster("selene-dgx-a100-80gb:2"), 0.95, errors()),
+              usable_memory(job(), hardware::load_cluster("dgx-a100-80gb:2"), 0.95, errors()), 1e-12);
 }
 
 TEST(Certainty, KeepsAsMuchFreeAsTheProbabilityAsksFor) {

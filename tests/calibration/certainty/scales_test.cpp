@@ -60,7 +60,7 @@ TEST(Scales, AreThoseOfOthersWhereAPublisherIsLeftOut) {
   const MachineRuns &p = of(all, "here", "P"), &q = of(all, "here", "Q"), &r = of(all, "there", "R");
   EXPECT_EQ(p.runs.size(), 10u);
   EXPECT_NEAR(p.best, 0.8, 0.002);
-  EXPECT_NEAR(q.best, 0.6, 0.002);
+  EXPECT_NEAR(q.best, 0.6, 0.004);
   EXPECT_GT(p.deviation, 0.005);
   EXPECT_LT(p.deviation, q.deviation);  // ten runs tell more than five
   EXPECT_GT(p.left_out, 0.6);
@@ -111,8 +111,8 @@ TEST(Scales, FollowProductsOfTheMachine) {
   const MachineRuns &slow = of(all, "slow", "P"), &usual = of(all, "usual", "Q");
   EXPECT_DOUBLE_EQ(slow.products, 0.75);
   EXPECT_DOUBLE_EQ(usual.products, 1);
-  EXPECT_NEAR(slow.left_out, 0.6, 0.003);
-  EXPECT_NEAR(usual.left_out, 0.8, 0.003);
+  EXPECT_NEAR(slow.left_out, 0.6, 0.005);
+  EXPECT_NEAR(usual.left_out, 0.8, 0.005);
 }
 
 TEST(Scales, ErrorsAreToldByClass) {

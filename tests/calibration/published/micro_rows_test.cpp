@@ -84,7 +84,7 @@ TEST(MicroRows, ShippedCurvesReachWhatWasMeasured) {
        {Bound{"SimuMax A100-PCIe products", 122, 0.04, 0.06},
         Bound{"SimuMax A100-PCIe products, accumulated", 61, 0.06, 0.06},
         // That machine runs products at 0.71 of what its part reaches elsewhere, of which its profile's scale has 0.64.
-        Bound{"SimuMax B200 products", 370, 0.12, 0.14}, Bound{"SimuMax B200 products, accumulated", 144, 0.2, 0.2},
+        Bound{"SimuMax B200 products", 288, 0.14, 0.18}, Bound{"SimuMax B200 products, accumulated", 226, 0.2, 0.2},
         Bound{"DeepBench V100 products", 75, 0.15, 0.12}, Bound{"nccl-tests all-reduce, A100 node", 140, 0.05, 0.12},
         Bound{"nccl-tests all-reduce, V100 node", 140, 0.10, 0.25}}) {
     const Errors& e = errors.at(bound.source);

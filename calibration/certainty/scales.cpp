@@ -30,6 +30,7 @@ constexpr double kLeastSpread = 0.01;               // nobody measures a step ti
 constexpr double kRunSpread = 0.06;                 // of a run's own, as simulator/certainty has learned it,
 constexpr double kRunsOfPrior = 10;                 // counts as so many runs, lest three alike be taken for sure
 constexpr double kOfMedian = std::numbers::pi / 2;  // variance of a median of normal errors over that of their mean
+constexpr double kTellsNothing = kRunSpread / kTells;  // deviation of a scale that changes nothing
 constexpr double kLeastMfu = 0.10;
 
 /// log(predicted / measured) of every run with the machine's scale set; nothing of what cannot be replayed.
@@ -72,7 +73,7 @@ std::vector<double> powers_of(const std::vector<const PublishedRun*>& runs, doub
 /// Sets `best` and `deviation`; those shipped and none where the scale changes nothing.
 void fit_scale(MachineRuns& machine, const std::vector<const PublishedRun*>& runs, std::vector<double> errors) {
   const std::vector<double> powers = powers_of(runs, machine.scale, errors);
-  machine.best = machine.scale, machine.deviation = kRunSpread / kTells;
+  machine.best = machine.scale, machine.deviation = kTellsNothing;
   double told = 0;
   for (const double power : powers) told += std::abs(power) < kTells ? 0 : square(power);
   if (told == 0) return;
@@ -107,7 +108,7 @@ double rate_of_products(const std::string& machine, const std::vector<MicroRow>&
 void leave_out(MachineRuns& of, const std::vector<MachineRuns>& all) {
   std::vector<ScaleCell> cells;
   for (const MachineRuns& other : all) {
-    if (other.publisher == of.publisher) continue;
+    if (other.publisher == of.publisher || other.deviation == kTellsNothing) continue;
     cells.push_back(
         {other.publisher, other.machine, other.device, std::log(other.best / other.products), square(other.deviation)});
     if (other.device == of.device) ++of.others;

@@ -366,7 +366,7 @@ void expect_order_of_well_used(const std::vector<Sweep>& sweeps) {
   EXPECT_EQ(regrets[7], 0);
 }
 
-// Mean error of the memory of the Ultra-Scale Playbook's first rank; of the fullest stage it would be 0.12.
+// Mean error of the memory of the Ultra-Scale Playbook's first rank; of the fullest stage it would be 0.107.
 void expect_memory_of_first_ranks(const Validation& result) {
   double sum = 0, one_batch = 0;
   int runs = 0, of_one_batch = 0;

@@ -3,6 +3,8 @@
 // memory themselves while the warps go on. The same two kernels backward, for the same reason.
 #pragma once
 
+#include <type_traits>
+
 #include "runtime/cuda/kernels/flash_warpgroup_tiles.h"
 
 namespace trivium::runtime::cuda {
@@ -13,7 +15,10 @@ struct WarpgroupForward {
   static constexpr int kGroups = D == 64 ? 2 : 3;  ///< that share a block's keys and values
   static constexpr int kThreads = kGroups * kWarpgroup, kQueries = kGroups * kGroupRows;
   static constexpr int kBlocksAtOnce = D == 64 ? 2 : 1, kLoaders = 2 * kWarpgroup;
-  static constexpr int kStage = 2 * kTile * D;  // a tile of keys, one of values
+  /// Probabilities are multiplied with their values one tile later, next to that tile's scores. With two blocks at once
+  /// one block's products hide the other's softmax anyway.
+  static constexpr bool kIsLate = kBlocksAtOnce == 1;
+  static constexpr int kLoaded = kTile * D;
   const T* q;
   const T* kv;
   T* y;
@@ -21,67 +26,91 @@ struct WarpgroupForward {
   bool merges;  ///< with the y and L of other keys, which are there
   FlashShape s;
   std::int64_t lines;  ///< samples * heads
-  static int shared_bytes() { return (2 * kStage + kQueries * D) * 2; }
+  /// Two tiles of keys, two of values, the groups' queries.
+  static int shared_bytes() { return (4 * kLoaded + kQueries * D) * 2; }
   static constexpr std::int64_t tiles(std::int64_t local) { return (local + kQueries - 1) / kQueries; }
 
   template <class Thread>
   TRIVIUM_DEVICE void operator()(Thread& t) const {
-    auto* const stages = reinterpret_cast<T*>(t.shared());
+    auto* const keys = reinterpret_cast<T*>(t.shared());
+    T* const values = keys + 2 * kLoaded;
     const std::int64_t row0 = (tiles(s.local) - 1 - t.block() / lines) * kQueries, line = t.block() % lines;
     const std::int64_t head = line % s.heads, token = line / s.heads * s.local;
     const int key_tiles = static_cast<int>(s.key_tiles(row0, kQueries));
     if (key_tiles == 0) return;  // all of the block
-    const T* keys = kv + token * s.kv_width + s.key_at + head * s.kv_heads / s.heads * s.dim;
-    const T* values = keys + s.value_at - s.key_at;
+    const T* const first_key = kv + token * s.kv_width + s.key_at + head * s.kv_heads / s.heads * s.dim;
+    const T* const first_value = first_key + s.value_at - s.key_at;
     const int lane = t.thread() % kWarp, warp_row = t.thread() / kWarp * 16;
     const int group = t.thread() / kWarpgroup;
     const std::int64_t group_row = row0 + group * kGroupRows;
-    T* const q_tile = stages + 2 * kStage + group * kGroupRows * D;
-    const auto load_stage = [&](int at) {
-      if (t.thread() >= kLoaders) return;
-      T* const stage = stages + (at & 1) * kStage;
-      const std::int64_t key0 = static_cast<std::int64_t>(at) * kTile, row = key0 * s.kv_width;
-      const int thread = t.thread();
-      load_swizzled<D, kLoaders>(t, thread, stage, keys + row, s.kv_width, s.local - key0, s.dim);
-      load_swizzled<D, kLoaders>(t, thread, stage + kTile * D, values + row, s.kv_width, s.local - key0, s.dim);
+    T* const q_tile = values + 2 * kLoaded + group * kGroupRows * D;
+    // Keys of a tile, and the values that are multiplied next to them, are there after this; the next are on their way.
+    const auto advance = [&](int at) {
+      t.await_copies_for_products();
+      t.sync();  // and all are done with those before
+      if (at + 1 < key_tiles) load_tile(t, keys, first_key, at + 1);
+      const int value = kIsLate ? at : at + 1;
+      if (value < key_tiles) load_tile(t, values, first_value, value);
     };
-    load_stage(0);
+    load_tile(t, keys, first_key, 0);
+    if constexpr (!kIsLate) load_tile(t, values, first_value, 0);
     const std::int64_t q_row = token + (group_row < s.local ? group_row : row0);  // a group may have no rows
     load_swizzled<D, kWarpgroup>(t, t.thread() % kWarpgroup, q_tile, q + q_row * s.q_width + head * s.dim, s.q_width,
                                  s.local - group_row, s.dim);
 
     const float factor = s.scale * kLog2e;
-    float sum[D / kAcross][8][4];
-    clear(sum);
+    float p[8][4], fade[2], sum[D / 8][4] = {};
+    Held<kTile> rounded;
     SoftmaxRows rows;
-    for (int at = 0; at < key_tiles; ++at) {
-      t.await_copies_for_products();
-      t.sync();  // and all are done with the other stage
-      if (at + 1 < key_tiles) load_stage(at + 1);
-      const std::int64_t key0 = static_cast<std::int64_t>(at) * kTile;
-      if (key0 >= s.seen(group_row + kGroupRows - 1)) continue;  // none of this group's rows sees any of it
-      const T* const stage = stages + (at & 1) * kStage;
-      float p[8][4];
+    const auto add_values = [&](int at) { begin_columns<D, D>(t, sum, rounded, values + (at & 1) * kLoaded); };
+    const auto add_tile = [&](int at, auto is_first) {
+      advance(at);
       t.begin_products();
-      begin_rows<D>(t, p, q_tile, stage);
-      t.template await_products<0>(p);
+      begin_rows<D>(t, p, q_tile, keys + (at & 1) * kLoaded);
+      constexpr bool kAdds = kIsLate && !decltype(is_first)::value;
+      if constexpr (kAdds) add_values(at - 1);
+      t.template await_products<kAdds ? 1 : 0>(p);
+      const std::int64_t key0 = static_cast<std::int64_t>(at) * kTile;
       if (key0 + kTile > s.seen(row0 + warp_row)) hide_keys<kTile>(s, row0 + warp_row, key0, lane, p);
-      float fade[2];
       soften(t, rows, p, factor, fade);
+      if constexpr (kAdds) t.template await_products<0>(sum);
       TRIVIUM_UNROLL
       for (int d = 0; d < D / 8; ++d) {
         TRIVIUM_UNROLL
-        for (int i = 0; i < 4; ++i) sum[d / 8][d % 8][i] *= fade[i / 2];
+        for (int i = 0; i < 4; ++i) sum[d][i] *= fade[i / 2];
       }
-      Held<kAcross> rounded;
       hold_rounded<T>(rounded, p);
+      if constexpr (kIsLate) return;
       t.begin_products();
-      begin_columns<D>(t, sum, rounded, stage + kTile * D);
+      add_values(at);
       t.template await_products<0>(sum);
+    };
+    // Tiles of which any of the group's rows sees some key: the first ones.
+    const int own = group_row < s.local ? static_cast<int>(s.key_tiles(group_row, kGroupRows)) : 0;
+    int at = 0;
+    if (own > 0) {
+      add_tile(at++, std::true_type{});
+      while (at < own) add_tile(at++, std::false_type{});
+      if constexpr (kIsLate) {
+        advance(at++);
+        t.begin_products();
+        add_values(own - 1);
+        t.template await_products<0>(sum);
+      }
     }
+    while (at < key_tiles + (kIsLate ? 1 : 0)) advance(at++);
     const RowEnds ends = end_rows(t, s, rows, token, row0 + warp_row, head, log_sums, merges);
-    T* const own = y + ((token + row0 + warp_row) * s.heads + head) * s.dim;
-    store_parts<D>(t, own, s.heads * s.dim, sum, ends.factors, ends.first, ends.valid, s.dim, merges, ends.kept);
+    T* const own_rows = y + ((token + row0 + warp_row) * s.heads + head) * s.dim;
+    store_rows<D>(t, own_rows, s.heads * s.dim, sum, ends.factors, ends.first, ends.valid, s.dim, merges, ends.kept);
+  }
+
+ private:
+  template <class Thread>
+  TRIVIUM_DEVICE void load_tile(Thread& t, T* to, const T* from, int at) const {
+    if (t.thread() >= kLoaders) return;
+    const std::int64_t key0 = static_cast<std::int64_t>(at) * kTile;
+    load_swizzled<D, kLoaders>(t, t.thread(), to + (at & 1) * kLoaded, from + key0 * s.kv_width, s.kv_width,
+                               s.local - key0, s.dim);
   }
 };
 
@@ -141,9 +170,7 @@ struct WarpgroupBackwardKeys {
     }
 
     const float factor = s.scale * kLog2e;
-    float dk[D / kAcross][8][4], dv[D / kAcross][8][4];
-    clear(dk);
-    clear(dv);
+    float dk[D / 8][4] = {}, dv[D / 8][4] = {};
     const int passes = static_cast<int>(group) * each;
     QueryPass next{};
     for (QueryPass pass{}; pass.number < passes; pass = next) {
@@ -173,7 +200,7 @@ struct WarpgroupBackwardKeys {
       hold_rounded<T>(rounded, p);
       t.template await_products<0>(ds);
       t.begin_products();
-      begin_columns<D>(t, dv, rounded, dy_tile);
+      begin_columns<D, kAcross>(t, dv, rounded, dy_tile);
       TRIVIUM_UNROLL
       for (int n = 0; n < kQueries / 8; ++n) {
         TRIVIUM_UNROLL
@@ -184,14 +211,14 @@ struct WarpgroupBackwardKeys {
       Held<kAcross> gradients;
       hold_rounded<T>(gradients, ds);
       t.begin_products();
-      begin_columns<D>(t, dk, gradients, q_tile);
+      begin_columns<D, kAcross>(t, dk, gradients, q_tile);
       t.template await_products<0>(dv);
       t.template await_products<0>(dk);
     }
     const std::int64_t valid = s.local - row0 - warp_row, down = warp_row * s.kv_width;
     const float scales[2] = {s.scale, s.scale}, ones[2] = {1, 1};
-    store_parts<D>(t, dkv + key_at + down, s.kv_width, dk, scales, 0, valid, s.dim, false, ones);
-    store_parts<D>(t, dkv + value_at + down, s.kv_width, dv, ones, 0, valid, s.dim, false, ones);
+    store_rows<D>(t, dkv + key_at + down, s.kv_width, dk, scales, 0, valid, s.dim, false, ones);
+    store_rows<D>(t, dkv + value_at + down, s.kv_width, dv, ones, 0, valid, s.dim, false, ones);
   }
 };
 
@@ -238,7 +265,7 @@ struct WarpgroupBackwardQueries {
 
     const float factor = s.scale * kLog2e;
     const std::int64_t valid = s.local - row0 - warp_row;
-    float log_sum[2] = {0, 0}, dot[2] = {0, 0}, sum[D / kAcross][8][4];
+    float log_sum[2] = {0, 0}, dot[2] = {0, 0}, sum[D / 8][4] = {};
     TRIVIUM_UNROLL
     for (int half = 0; half < 2; ++half) {
       const int row = lane / 4 + 8 * half;
@@ -246,7 +273,6 @@ struct WarpgroupBackwardQueries {
       log_sum[half] = log_sums[(token + row0 + warp_row + row) * s.heads + head] * kLog2e;
       dot[half] = dots[(token + row0 + warp_row + row) * s.heads + head];
     }
-    clear(sum);
     for (int at = 0; at < key_tiles; ++at) {
       t.await_copies_for_products();
       t.sync();  // and all are done with the other stage
@@ -273,12 +299,12 @@ struct WarpgroupBackwardQueries {
       Held<kAcross> gradients;
       hold_rounded<T>(gradients, ds);
       t.begin_products();
-      begin_columns<D>(t, sum, gradients, stage);
+      begin_columns<D, kAcross>(t, sum, gradients, stage);
       t.template await_products<0>(sum);
     }
     const float scales[2] = {s.scale, s.scale}, ones[2] = {1, 1};
     T* const own = dq + (token + row0 + warp_row) * s.q_width + head * s.dim;
-    store_parts<D>(t, own, s.q_width, sum, scales, 0, valid, s.dim, adds, ones);
+    store_rows<D>(t, own, s.q_width, sum, scales, 0, valid, s.dim, adds, ones);
   }
 };
 

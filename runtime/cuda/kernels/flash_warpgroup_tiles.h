@@ -68,29 +68,19 @@ TRIVIUM_DEVICE void hold_rounded(Held<kAcross>& held, const float (&p)[8][4]) {
   }
 }
 
-/// c (64, D) += P (64, 64) B (64, D), under way until it is awaited.
-template <int D, class T, class Thread>
-TRIVIUM_DEVICE void begin_columns(Thread& t, float (&c)[D / kAcross][8][4], const Held<kAcross>& p, const T* b) {
+/// c (64, D) += P (64, 64) B (64, D), kAtOnce columns a product, under way until it is awaited.
+template <int D, int kAtOnce, class T, class Thread>
+TRIVIUM_DEVICE void begin_columns(Thread& t, float (&c)[D / 8][4], const Held<kAcross>& p, const T* b) {
   const auto tile = t.tile(b);
   TRIVIUM_UNROLL
-  for (int d = 0; d < D / kAcross; ++d) {
+  for (int d = 0; d < D / kAtOnce; ++d) {
+    auto& part = *reinterpret_cast<float(*)[kAtOnce / 8][4]>(c[d * kAtOnce / 8]);
     TRIVIUM_UNROLL
     for (int k = 0; k < kAcross / kStep; ++k) {
-      t.template multiply_group<true>(c[d], p.of[k], tile.after(d * kGroupRows * kAcross * 2 + row_step(k)), true, T{});
+      t.template multiply_group<true>(part, p.of[k], tile.after(d * kGroupRows * kAtOnce * 2 + row_step(k)), true, T{});
     }
   }
   t.end_products();
-}
-
-/// store_rows of such an accumulator.
-template <int D, class T, class Thread>
-TRIVIUM_DEVICE void store_parts(Thread& t, T* to, std::int64_t stride, const float (&c)[D / kAcross][8][4],
-                                const float (&factor)[2], std::int64_t first, std::int64_t valid, int dim, bool adds,
-                                const float (&kept)[2]) {
-  TRIVIUM_UNROLL
-  for (int d = 0; d < D / kAcross; ++d) {
-    store_rows<kAcross>(t, to + d * kAcross, stride, c[d], factor, first, valid, dim - d * kAcross, adds, kept);
-  }
 }
 
 }  // namespace trivium::runtime::cuda

@@ -21,7 +21,8 @@
 //   await_copies_for_products()  await_copies, and after the next sync() products see them too
 //   begin_products()      from here on products see what was written to registers
 //   multiply_group<kColumns>(c, a, b, adds, T)  c (64x64) of registers, laid out as by multiply, = or += a (64x16) of
-//                         registers times 16 columns of b's 64 rows, transposed, or with kColumns times its 16 rows
+//                         registers times 16 columns of b's 64 rows, transposed, or with kColumns times its 16 rows,
+//                         then also c (64x128)
 //   multiply_group_shared(c, a, b, adds, T)  likewise with 16 columns of a's 64 rows
 //   end_products()        closes a batch of products
 //   await_products<N>(c)  all batches but the last N are done: c may be read, and operands in memory written

@@ -18,7 +18,7 @@ namespace trivium::runtime::cuda {
 namespace {
 
 constexpr std::size_t kStackBytes = std::size_t{1} << 17;
-constexpr int kRowBytes = 128;  // of a tile that warpgroups read
+constexpr int kRowBytes = 128, kPartRows = 64, kPartColumns = 64;  // of a tile that warpgroups read
 
 thread_local HostBlock* entered = nullptr;  // what a fiber that begins belongs to
 
@@ -208,8 +208,9 @@ void HostThread::multiply_as(float (&c)[4], const std::uint32_t (&a)[4], std::ui
 
 // PTX ISA, "Shared Memory Matrix Layout": the address decides, not the place in the tile: bits 4 to 6 xor bits 7 to 9.
 std::uint16_t HostThread::element_of(Tile from, int row, int column) const {
-  const auto plain =
-      static_cast<std::uintptr_t>(from.at - host_.shared()) + static_cast<std::uintptr_t>(row * kRowBytes + column * 2);
+  const int part = column / kPartColumns;  // of 64 columns
+  const auto plain = static_cast<std::uintptr_t>(from.at - host_.shared()) +
+                     static_cast<std::uintptr_t>((part * kPartRows + row) * kRowBytes + column % kPartColumns * 2);
   const std::byte* const at = host_.shared() + (plain ^ (plain / kRowBytes % 8 * 16));
   check_shared(at, 2);
   std::uint16_t bits = 0;

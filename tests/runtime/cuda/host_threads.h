@@ -178,8 +178,8 @@ class HostThread {
       work();
     }
   }
-  template <bool kColumns, class T>
-  void multiply_group(float (&c)[8][4], const std::uint32_t (&a)[4], Tile b, bool adds, T) {
+  template <bool kColumns, int N, class T>
+  void multiply_group(float (&c)[N][4], const std::uint32_t (&a)[4], Tile b, bool adds, T) {
     const std::array<std::uint32_t, 4> left{a[0], a[1], a[2], a[3]};
     later([this, &c, left, b, adds] { multiply_tile<T>(c, left, b, kColumns, adds); });
   }
@@ -214,14 +214,14 @@ class HostThread {
     if (host_.turns() == Turns::kAscending) return product();
     products_.push_back({batches_, std::move(product)});
   }
-  /// Element (row, column) of a tile in the layout of flash_warpgroup_tiles.h, of which `from` is 64 columns.
+  /// Element (row, column) of a tile in the layout of flash_warpgroup_tiles.h, of whose first columns `from` is a part.
   std::uint16_t element_of(Tile from, int row, int column) const;
   /// The thread's part of the warp's 16 rows and 16 columns.
   std::array<std::uint32_t, 4> rows_of(Tile a) const;
-  template <class T>
-  void multiply_tile(float (&c)[8][4], const std::array<std::uint32_t, 4>& a, Tile b, bool columns, bool adds) {
+  template <class T, int N>
+  void multiply_tile(float (&c)[N][4], const std::array<std::uint32_t, 4>& a, Tile b, bool columns, bool adds) {
     const std::uint32_t left[4] = {a[0], a[1], a[2], a[3]};
-    for (int n = 0; n < 8; ++n) {
+    for (int n = 0; n < N; ++n) {
       if (!adds) std::fill(c[n], c[n] + 4, 0.0F);
       const int column = 8 * n + lane() / 4, row = lane() % 4 * 2;
       const auto pair = [&](int k) {

@@ -14,7 +14,7 @@ gpu_built=0
 gpu_seconds_of() {
   case $1 in
     build) echo 400 ;;
-    ops) echo 270 ;;
+    ops) echo 360 ;;
     splits) echo 300 ;;
     kills) echo 150 ;;
     speed) echo 420 ;;
@@ -162,7 +162,7 @@ gpu_tests() {
   local status=0
   [ -x $gpu_bin/cuda_gpu_test ] || { echo "the tests could not be built"; return 1; }
   # One process: every start of CUDA costs a second or more.
-  within 150 $gpu_bin/cuda_gpu_test --gtest_brief=1 >build/gpu/tests.log 2>&1 || status=$?
+  within 240 $gpu_bin/cuda_gpu_test --gtest_brief=1 >build/gpu/tests.log 2>&1 || status=$?
   [ $status -eq 75 ] || tail -40 build/gpu/tests.log
   [ $status -eq 0 ] || how_it_ended $status build/gpu/tests.log
   ! is_failure $status

@@ -174,7 +174,7 @@ std::vector<std::pair<Schedule, int>> Space::schedules_of_pairs(const Plan& spli
     return one.first != program::usual_schedule(one.second) || (one.second == 1) != (split.pipeline == 1);
   });
   const std::int64_t layers = request_.job.model.layers;
-  const bool open = !fixed("schedule") || program::traits_of(given_.schedule).virtual_stages;
+  const bool open = !fixed("schedule") || given_.schedule == program::usual_schedule(2);
   if (!open || fixed("virtual_stages") || !may_be_uneven() || layers % split.pipeline == 0) return found;
   for (const int count : {2, 3, 4, 6, 8}) {
     if (count * split.pipeline <= layers) found.emplace_back(program::usual_schedule(count), count);

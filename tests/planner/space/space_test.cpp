@@ -258,5 +258,20 @@ TEST(Space, OverlapsExpertsWhereTheyAreSpreadAndPassesCanRunInPairs) {
   EXPECT_EQ(found, (std::set<std::pair<int, int>>{{1, 1}, {2, 2}}));
 }
 
+// Layers that cannot be cut evenly: there pairs have shapes of their own, which are not to replace what was asked for.
+TEST(Space, PairsTakeNoOtherScheduleThanTheOneThatIsNamed) {
+  SearchRequest request = small_problem();
+  request.job.model.layers = 5;
+  request.job.model.linear_bias = request.job.model.qkv_bias = false;
+  request.job.model.experts = models::Experts{.count = 4, .top_k = 2, .dropless = true};
+  request.fixed = {"schedule", "overlap.expert", "pipeline"};
+  request.job.plan.pipeline = 2;
+  request.job.plan.overlap.expert = true;
+  for (const program::Schedule schedule : {program::Schedule::kInterleaved, program::Schedule::kDualPipeV}) {
+    request.job.plan.schedule = schedule;
+    EXPECT_EQ(schedules(request), (std::map<program::Schedule, std::set<int>>{{schedule, {2}}}));
+  }
+}
+
 }  // namespace
 }  // namespace trivium::planner

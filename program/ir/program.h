@@ -123,6 +123,11 @@ struct Body {
   }
 };
 
+/// By space; kFrame, kTokens, kDeferred and kOffloadedActivation: of one frame.
+struct ChunkBytes : std::array<std::int64_t, kSpaces> {
+  std::int64_t cast_numbers = 0;  ///< of matrices that are kept in 8 bits, both ways, next to their own type
+};
+
 /// A run of consecutive layers with or without embedding and head; equal runs share one kind.
 struct ChunkTemplate {
   int layers = 0;
@@ -132,8 +137,7 @@ struct ChunkTemplate {
   std::vector<Parameter> parameters;
   std::vector<Buffer> buffers;
   std::vector<Bucket> buckets;
-  std::array<std::int64_t, kSpaces>
-      bytes{};                      ///< of every space (kFrame, kTokens, kDeferred, kOffloadedActivation: of one frame)
+  ChunkBytes bytes{};
   int forward = -1, backward = -1;  ///< bodies
   int forward_first = -1;     ///< of a step's first micro-batch where it also casts weights to 8 bits; -1: the same
   int backward_weights = -1;  ///< body of the second half where the schedule splits the backward

@@ -66,7 +66,7 @@ struct Settings {
   bool gathers_first = false;              ///< ZeRO 1 and 2: parameters are gathered during the next forward
   bool compresses = false;                 ///< gradients between ranks are compressed
   bool frozen = false;                     ///< all parameters but adapters (LoRA)
-  std::int64_t spared_in_8_bits = 0;       ///< bytes of a layer that a stack with StackTraits::frozen_in_8_bits saves
+  std::int64_t spared_of_cast = 0;         ///< bytes that a stack does not hold of one of ChunkBytes::cast_numbers
   std::int64_t sent_bytes_per_sample = 0;  ///< of what a stage hands to the next
   double model_flops_per_token = 0;        ///< forward and backward, without recomputation
 

@@ -278,6 +278,7 @@ class TemplateMaker {
                               layout.bytes());
       };
       parameters_.add_cast(p, {place("forward", false), place("backward", true)});
+      kind_.bytes.cast_numbers += p.local_rows * p.local_columns;
     }
   }
 
@@ -340,7 +341,7 @@ ChunkTemplate make_chunk_template(const Job& job, const StackTraits& stack, cons
   return TemplateMaker(job, stack, key, kind_index, bodies).make();
 }
 
-std::array<std::int64_t, kSpaces> bytes_without_passes(const Job& job, const StackTraits& stack, const ChunkKey& key) {
+ChunkBytes bytes_without_passes(const Job& job, const StackTraits& stack, const ChunkKey& key) {
   std::vector<Body> bodies;
   return TemplateMaker(job, stack, key, 0, bodies).make_without_passes().bytes;
 }

@@ -31,6 +31,6 @@ ChunkTemplate make_chunk_template(const Job& job, const StackTraits& stack, cons
                                   std::vector<Body>& bodies);
 
 /// Bytes of the kind, by space, without what its passes keep and stage: all that depends on how replicas share it.
-std::array<std::int64_t, kSpaces> bytes_without_passes(const Job& job, const StackTraits& stack, const ChunkKey& key);
+ChunkBytes bytes_without_passes(const Job& job, const StackTraits& stack, const ChunkKey& key);
 
 }  // namespace trivium::program

@@ -28,16 +28,11 @@ std::int64_t sent_bytes_per_sample(Job job) {
   return shape.own_tokens * shape.hidden * size_of(shape.type);
 }
 
-// Of a layer's frozen matrices the 16 bits, and one of the two casts that the Program keeps.
-std::int64_t spared_in_8_bits(const Job& job, const StackTraits& stack) {
-  const ChunkShape shape(job);
-  if (!stack.frozen_in_8_bits || !shape.lora.used() || !shape.keeps_casts) return 0;
-  const auto spared = [&](std::int64_t rows, std::int64_t columns) {
-    return rows * columns * size_of(shape.type) +
-           fp8_layout(shape.fp8, Fp8Operand::kWeight, true, 1, rows, columns).bytes();
-  };
-  return spared(shape.hidden, shape.qkv) + spared(shape.attended, shape.hidden) + spared(shape.hidden, shape.mlp.fc) +
-         spared(shape.mlp.ffn, shape.hidden);
+// The number in its own type; of frozen ones also one of the two casts that the Program keeps.
+std::int64_t spared_of_cast(const Job& job, const StackTraits& stack) {
+  const std::int64_t wide = size_of(job.plan.precision);
+  if (job.training.lora.used()) return stack.frozen_in_8_bits ? wide + size_of(DType::kUint8) : 0;
+  return stack.parameters_in_8_bits && job.plan.fp8 != Fp8::kBlock ? wide : 0;
 }
 
 Routing routing_of(const models::Experts& experts) {
@@ -92,7 +87,7 @@ Settings settings_of(const Job& job, const StackTraits& stack) {
   s.gathers_first = Sharding(job, stack).gathers_first;
   s.compresses = plan.compression != Compression::kNone;
   s.frozen = job.training.lora.used();
-  s.spared_in_8_bits = spared_in_8_bits(job, stack);
+  s.spared_of_cast = spared_of_cast(job, stack);
   s.sent_bytes_per_sample = sent_bytes_per_sample(job);
   s.model_flops_per_token = flops_per_token(job).model;
   return s;

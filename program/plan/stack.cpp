@@ -143,6 +143,7 @@ StackTraits megatron_core(std::string_view name) {
   h.gathers_ahead_by_default = true;
   h.frees_sent_outputs = true;     // deallocate_pipeline_outputs
   h.frozen_in_8_bits = true;       // fp8_params, disable_parameter_transpose_cache in its recipes of LoRA
+  h.gradients_as_reduced = true;   // core/distributed/param_and_grad_buffer.py: grad_reduce_in_fp32
   h.bucket_elements = 40'000'000;  // DistributedDataParallel: the larger of this and a million for every rank
   h.expert_issue = 30e-6;          // docs/explanation/cost-model.md, "The host"
   h.host_adam = kMegatronHostAdam;
@@ -154,8 +155,9 @@ StackTraits megatron_core(std::string_view name) {
 StackTraits megatron_bridge() {
   StackTraits h = megatron_core("megatron-bridge");
   h.overlaps_tensor_collectives = true;
-  h.pairs_passes = true;   // overlap_moe_expert_parallel_comm
-  h.fuses_latents = true;  // scripts/performance/utils/overrides.py: apply_rope_fusion
+  h.pairs_passes = true;          // overlap_moe_expert_parallel_comm
+  h.parameters_in_8_bits = true;  // training/mixed_precision.py: fp8_param_gather, off in its recipe of blocks alone
+  h.fuses_latents = true;         // scripts/performance/utils/overrides.py: apply_rope_fusion
   return h;
 }
 

@@ -43,6 +43,8 @@ struct StackTraits {
   bool wide_shards_only = false;             ///< ZeRO-3: one fp32 shard is parameter and master copy in one
   bool half_gradient_shards = false;         ///< ZeRO-3: shards of gradients stay in 16 bit until the step
   bool frozen_in_8_bits = false;             ///< LoRA with fp8: frozen matrices are kept in 8 bits alone, one way
+  bool parameters_in_8_bits = false;         ///< fp8, but by blocks: matrices are kept and gathered in 8 bits alone
+  bool gradients_as_reduced = false;         ///< gradients are kept in the type in which they are reduced
   int fused_softmax_batch = 1;               ///< mask-softmax is fused only where samples x heads divide by it
   double crowded_above = 0;                  ///< share of the memory above which the allocator thrashes; 0: never
   bool frees_sent_outputs = false;           ///< an output that was sent to the next stage gives its memory back

@@ -96,6 +96,7 @@ CostEstimator::Bytes CostEstimator::bytes(const ChunkKey& key) {
                         which == program::Space::kStaging;  // a few at a time
     if (!shared) bytes[space] += (more[space] - less[space]) * (alike - kLayersBuilt);
   }
+  bytes.cast_numbers += (more.cast_numbers - less.cast_numbers) * (alike - kLayersBuilt);
   return bytes;
 }
 

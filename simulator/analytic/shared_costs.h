@@ -29,7 +29,7 @@ struct Frames {
 /// Thread-safe.
 class SharedCosts {
  public:
-  using Bytes = std::array<std::int64_t, program::kSpaces>;
+  using Bytes = program::ChunkBytes;
   /// Costs a kind of one layer anew: of it what is asked for, and zero for the rest.
   struct Wanted {
     bool passes = false, transfers = false, state = false;

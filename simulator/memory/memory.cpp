@@ -149,11 +149,15 @@ StageMemory memory_of(const program::Program& program, const program::Role& role
   const bool sharded = settings.shards_parameters && program::is_half(settings.precision) &&
                        !settings.is_offloaded(program::Space::kOffloadedState);
   for (const program::Chunk& chunk : role.chunks) {
-    memory.parameters -= settings.spared_in_8_bits * program.kinds[static_cast<std::size_t>(chunk.kind)].layers;
+    const program::ChunkTemplate& kind = program.kinds[static_cast<std::size_t>(chunk.kind)];
+    memory.parameters -= settings.spared_of_cast * kind.bytes.cast_numbers;
   }
   if (sharded && program.stack.wide_shards_only && !settings.frozen)
     memory.parameters = 0;  // they are the optimizer's fp32 copies
   if (sharded && program.stack.half_gradient_shards) memory.gradients /= 2;
+  const bool in_16_bits = program::is_half(settings.precision) && program::is_half(settings.reduce_dtype) &&
+                          !program.stack.keeps_half_gradients(settings.precision);
+  if (in_16_bits && program.stack.gradients_as_reduced) memory.gradients /= 2;
   memory.capacity = limits.capacity;
   memory.host_capacity = limits.host_capacity;
   memory.reserved = limits.reserved + framework_bytes(program, memory);

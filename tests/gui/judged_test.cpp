@@ -124,6 +124,7 @@ TEST_F(Judged, NodesAreCalledNodesAndHaveTheNamesOfTheirKinds) {
   EXPECT_EQ(plain(canvas.title_of(canvas.map().nodes[0])->words), "node 0");
   window_.document().edit(with_cluster(staged_scenario(), "dgx-a100-80gb:16+dgx-h100-80gb:16"), "unlike nodes");
   ASSERT_TRUE(settles());
+  canvas.resize(620, 530);  // as in a window of 1280 x 720
   canvas.fit();
   for (const MapNode& node : canvas.map().nodes) {
     const auto title = canvas.title_of(node);

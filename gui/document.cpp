@@ -73,12 +73,15 @@ Document::Document(QObject* parent)
             return Answer{evaluate(*request.scenario, Depth::kQuick, stop), request.version};
           },
           [this](Answer answer) {
-            full_.post({scenario_, version_});  // not before: the quick answer has the processor to itself
             evaluated_version_ = answer.version;
+            std::shared_ptr<const Evaluation> former = evaluation_;
             take(std::move(answer.evaluation));
+            // Not before: the quick answer has the processor to itself.
+            if (version_ == answer.version) full_.post({scenario_, version_, std::move(former)});
           }),
       full_(
           [](const Request& request, const std::stop_token& stop) {
+            request.former.reset();  // before the next needs room
             return Answer{evaluate(*request.scenario, Depth::kFull, stop), request.version};
           },
           [this](Answer answer) {
@@ -108,7 +111,7 @@ void Document::set(std::shared_ptr<const Scenario> scenario) {
   scenario_ = std::move(scenario);
   ++version_;
   full_.cancel();
-  quick_.post({scenario_, version_});
+  quick_.post({scenario_, version_, nullptr});
   Q_EMIT scenario_changed();
 }
 

@@ -61,6 +61,9 @@ class Document : public QObject {
   struct Request {
     std::shared_ptr<const Scenario> scenario;
     std::uint64_t version = 0;
+    /// What was shown before: where nothing else needs it, the thread that works takes it down, not the one that
+    /// paints.
+    mutable std::shared_ptr<const Evaluation> former;
   };
   struct Answer {
     Evaluation evaluation;

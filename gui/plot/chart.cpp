@@ -20,6 +20,16 @@ QString tick_text(const Axis& axis, double value, const std::vector<double>& pla
   return QString::fromStdString(seconds_tick(value, axis.high, (places[1] - places[0]) * axis.unit));
 }
 
+/// Round values of an axis on `room` pixels, about one in `every`; two at least, unless they have less than `least`
+/// each.
+std::vector<double> ticks_on(const Axis& axis, double room, double every, double least) {
+  const auto most = static_cast<int>(room / least);
+  int wanted = static_cast<int>(room / every);
+  std::vector<double> places = ticks(axis.low / axis.unit, axis.high / axis.unit, wanted);
+  while (places.size() < 2 && wanted < most) places = ticks(axis.low / axis.unit, axis.high / axis.unit, ++wanted);
+  return places;
+}
+
 }  // namespace
 
 double byte_unit(double most_bytes) { return most_bytes >= 2 * base::kGiB ? base::kGiB : base::kMiB; }
@@ -61,22 +71,22 @@ void Chart::draw_axes(QPainter& painter, const Axis& x, const Axis& y, bool x_ti
   const QFontMetricsF metrics(font());
   const QPen grid(quiet_colour(palette()), 0.7), ink(palette().color(QPalette::WindowText));
   if (x_ticks) {
-    const std::vector<double> places =
-        ticks(x.low / x.unit, x.high / x.unit, static_cast<int>(inside.width() / kTickEvery));
+    const std::vector<double> places = ticks_on(x, inside.width(), kTickEvery, kTickEvery);
     for (const double tick : places) {
       const double value = tick * x.unit;
       const QString words = tick_text(x, value, places);
+      if (words.isEmpty()) continue;  // between two that count
       const double at = place(x, y, value, y.low).x();
       painter.setPen(grid);
       painter.drawLine(QPointF(at, inside.top()), QPointF(at, inside.bottom()));
       painter.setPen(ink);
       const double wide = metrics.horizontalAdvance(words) + 2;
       const double left = std::min(at - wide / 2, width() - wide);
-      painter.drawText(QRectF(left, inside.bottom() + 3, wide, metrics.height()), Qt::AlignCenter, words);
+      const double below = inside.bottom() + metrics.height() / 2;  // where the lowest value of the other axis ends
+      painter.drawText(QRectF(left, below, wide, metrics.height()), Qt::AlignCenter, words);
     }
   }
-  const std::vector<double> places =
-      ticks(y.low / y.unit, y.high / y.unit, static_cast<int>(inside.height() / kTickEveryDown));
+  const std::vector<double> places = ticks_on(y, inside.height(), kTickEveryDown, metrics.height() * 1.5);
   for (const double tick : places) {
     const double value = tick * y.unit;
     const double at = place(x, y, x.low, value).y();

@@ -38,14 +38,15 @@ class Chart : public QWidget {
   QSize sizeHint() const override { return {520, 300}; }
   QSize minimumSizeHint() const override { return {240, 140}; }
 
+  /// Where data is drawn. Kept until size, font or legend change: every point of a line asks for it.
+  const QRectF& area() const;
+
  protected:
   void draw_axes(QPainter& painter, const Axis& x, const Axis& y, bool x_ticks = true) const;
   /// What colours mean, above the plot, in as many lines as it takes.
   void set_legend(std::vector<LegendEntry> entries);
   void draw_legend(QPainter& painter) const;
   void draw_hint(QPainter& painter) const;
-  /// Where data is drawn. Kept until size, font or legend change: every point of a line asks for it.
-  const QRectF& area() const;
   QPointF place(const Axis& x, const Axis& y, double vx, double vy) const;
 
  private:

@@ -61,7 +61,7 @@ CompareView::CompareView(QWidget* parent)
   canvas_->set_hint(hint());
   steps_->setAccessibleName(tr("Step"));
   steps_->setToolTip(tr("The measured step that is shown; at first the one nearest to the median of the run"));
-  steps_->setEnabled(false);
+  steps_->hide();
   steps_->setMinimumWidth(110);
   summary_->setWordWrap(true);
   summary_->setTextInteractionFlags(Qt::TextSelectableByMouse);
@@ -159,7 +159,7 @@ void CompareView::take(Answer answer) {
   {
     const QSignalBlocker quiet(steps_);
     steps_->clear();
-    steps_->setEnabled(shown_ != nullptr);
+    steps_->setVisible(shown_ != nullptr);
     for (const int step : shown_ ? shown_->steps : std::vector<int>{}) steps_->addItem(tr("Step %1").arg(step), step);
     if (shown_) steps_->setCurrentIndex(steps_->findData(shown_->step));
   }

@@ -157,13 +157,17 @@ void FlameView::draw_bar(QPainter& painter, const Bar& bar) const {
   if (bar.box.width() < kLeastNamed) return;
   const int luma = 299 * colour.red() + 587 * colour.green() + 114 * colour.blue();
   painter.setPen(root ? palette().color(QPalette::ButtonText) : luma > kTextOn ? Qt::black : Qt::white);
-  QString name = root ? tr("everything") : text(flame_->name(bar.node, *shown_.spans));
+  painter.drawText(bar.box.adjusted(4, 0, -4, 0), Qt::AlignVCenter | Qt::AlignLeft, name_on(bar.node, bar.box.width()));
+}
+
+QString FlameView::name_on(std::uint32_t n, double width) const {
+  const QString name = n == 0 ? tr("everything") : text(flame_->name(n, *shown_.spans));
   const QFontMetricsF metrics(font());
-  const QString longer = QString("%1  %2").arg(name, text(time_text(node.ps)));
-  const double room = bar.box.width() - 8;
-  if (metrics.horizontalAdvance(longer) <= room) name = longer;
-  painter.drawText(bar.box.adjusted(4, 0, -4, 0), Qt::AlignVCenter | Qt::AlignLeft,
-                   metrics.elidedText(name, Qt::ElideRight, room));
+  const QString longer = QString("%1  %2").arg(name, text(time_text(flame_->node(n).ps)));
+  const double room = width - 8;
+  if (metrics.horizontalAdvance(longer) <= room) return longer;
+  const QString cut = metrics.elidedText(name, Qt::ElideRight, room);
+  return cut.size() > 1 ? cut : QString();  // an ellipsis alone says nothing
 }
 
 void FlameView::paintEvent(QPaintEvent* /*event*/) {

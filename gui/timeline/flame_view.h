@@ -32,6 +32,8 @@ class FlameView : public QWidget {
   QRectF box_of(std::uint32_t node) const;
   std::optional<std::uint32_t> node_at(QPointF at) const;
   QString describe(std::uint32_t node) const;
+  /// What is written on its bar where that is so wide: name and time, the name, what of it has room; else nothing.
+  QString name_on(std::uint32_t node, double width) const;
 
   std::function<void(std::uint32_t like)> on_choose;  ///< a span of the op that was chosen
 

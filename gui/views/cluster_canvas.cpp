@@ -257,18 +257,33 @@ void ClusterCanvas::draw_node(QPainter& painter, const MapNode& node) const {
       painter.drawText(place, Qt::AlignCenter, label_of(device));
     }
   }
-  const double title = node.places[0].y - node.box.y;
-  if (title * zoom_ < kTitlePixels) return;
-  QFont font = painter.font();
-  font.setPixelSize(std::clamp(static_cast<int>(title * zoom_ * kTitleShare), kLeastText, 15));
-  painter.setFont(font);
+  const std::optional<Title> title = title_of(node);
+  if (!title) return;
+  painter.setFont(title->font);
   painter.setPen(palette().color(QPalette::WindowText));
-  const QRectF line(box.left() + 3 * zoom_, box.top(), box.width() - 12 * zoom_, title * zoom_);
+  painter.drawText(title->line, Qt::AlignVCenter | Qt::AlignLeft, title->words);
+}
+
+std::optional<ClusterCanvas::Title> ClusterCanvas::title_of(const MapNode& node) const {
+  const QRectF box = on_screen(node.box);
+  const double high = node.places.empty() ? 0 : (node.places[0].y - node.box.y) * zoom_;
+  if (high < kTitlePixels) return std::nullopt;
   QString name = QString::number(node.node);
-  if (slot < kLabelSlot) name += ": " + labels_of(node);
-  if (cluster_.groups.size() > 1) name += "  " + QString::fromStdString(node.kind);  // one kind needs no naming
-  painter.drawText(line, Qt::AlignVCenter | Qt::AlignLeft,
-                   QFontMetricsF(font).elidedText(name, Qt::ElideRight, line.width()));
+  const bool labelled = node.places[0].width * zoom_ >= kLabelSlot;  // its devices are, each for itself
+  if (!labelled) name += ": " + labels_of(node);
+  if (cluster_.groups.size() > 1) {
+    name += "  " + QString::fromStdString(node.kind);
+  } else if (labelled) {
+    name = "node " + name;
+  }
+  Title title{QRectF(box.left() + 3 * zoom_, box.top(), box.width() - 12 * zoom_, high), name, font()};
+  int pixels = std::clamp(static_cast<int>(high * kTitleShare), kLeastText, 15);
+  title.font.setPixelSize(pixels);
+  while (pixels > kLeastText && QFontMetricsF(title.font).horizontalAdvance(name) > title.line.width()) {
+    title.font.setPixelSize(--pixels);
+  }
+  title.words = QFontMetricsF(title.font).elidedText(name, Qt::ElideRight, title.line.width());
+  return title;
 }
 
 void ClusterCanvas::paintEvent(QPaintEvent* event) {

@@ -53,6 +53,13 @@ class ClusterCanvas : public QWidget {
   QColor colour_of(int device) const;
   QString label_of(int device) const;
   QString labels_of(const MapNode& node) const;  ///< of all its devices: "p3", "t0–t7"
+  /// What stands above a node, in letters small enough that it has room where they can be read; none where it is small.
+  struct Title {
+    QRectF line;
+    QString words;
+    QFont font;
+  };
+  std::optional<Title> title_of(const MapNode& node) const;
   QString tip_of(int device) const;
   /// What dropping the dragged stage where the pointer is would do. Precondition: one is dragged.
   QString drop_words() const;

@@ -148,12 +148,16 @@ void ClusterLegend::paintEvent(QPaintEvent*) {
   }
 }
 
+QString link_scale_words(double bandwidth) {
+  return QString("this thick: %1 from a device")
+      .arg(QString::fromStdString(base::to_text(base::BytesPerSecond(bandwidth))));
+}
+
 void draw_link_scale(QPainter& painter, const QRectF& room, double bytes_per_s_per_pixel, const QPalette& palette) {
   if (bytes_per_s_per_pixel <= 0) return;
   const double bandwidth = round_below(bytes_per_s_per_pixel * kThickness);
   const double thick = std::max(1.0, bandwidth / bytes_per_s_per_pixel);
-  const QString words =
-      QString("link of %1 from a device").arg(QString::fromStdString(base::to_text(base::BytesPerSecond(bandwidth))));
+  const QString words = link_scale_words(bandwidth);
   const QFontMetrics metrics = painter.fontMetrics();
   const QRectF plate(room.left() + kGap, room.bottom() - metrics.height() - 2.0 * kGap,
                      metrics.horizontalAdvance(words) + 40 + 4.0 * kGap, metrics.height() + kGap);

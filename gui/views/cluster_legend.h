@@ -43,6 +43,9 @@ class ClusterLegend : public QWidget {
   QString least_, most_;  // of a scale; empty: there is none
 };
 
+/// What the scale says of a link of that many bytes a second.
+QString link_scale_words(double bandwidth);
+
 /// How thick a link of a round bandwidth is drawn, in the lower left corner of `room`: as the scale of a map.
 void draw_link_scale(QPainter& painter, const QRectF& room, double bytes_per_s_per_pixel, const QPalette& palette);
 

@@ -372,7 +372,7 @@ void ClusterView::show_selection(std::optional<int> rank) {
     const std::string name = display_name(std::string(name_of(exchange.group)));
     words += QString("<br><b>%1</b> (%2 ranks): sends %3 in %4 %5")
                  .arg(text(name))
-                 .arg(members.size())
+                 .arg(text(base::integer(static_cast<double>(members.size()))))
                  .arg(text(base::size(static_cast<std::int64_t>(exchange.sent_bytes))))
                  .arg(text(base::integer(static_cast<double>(exchange.operations))))
                  .arg(exchange.group == program::Group::kPipeline ? "transfer" : "collective") +

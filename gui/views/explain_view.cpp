@@ -1,6 +1,7 @@
 #include "gui/views/explain_view.h"
 
 #include <QAbstractTextDocumentLayout>
+#include <QRegularExpression>
 #include <QVBoxLayout>
 #include <algorithm>
 #include <cmath>
@@ -33,6 +34,20 @@ class FittedText : public QTextBrowser {
   }
   QSize minimumSizeHint() const override { return {120, sizeHint().height()}; }
 };
+
+/// A sentence of the library as other figures of the window stand: "1,024 devices", "(−7.1 %)", no line break before
+/// "%".
+QString set_in_type(const std::string& sentence) {
+  static const QRegularExpression kMinus(R"(\(-(?=\d))"), kThousands(R"((?<![\w.,])\d{4,}(?![\w.]))");
+  constexpr QChar kNoBreak(0x00A0);
+  QString words = text(sentence).replace(kMinus, "(−").replace(" %", QString(kNoBreak) + "%");
+  for (auto number = kThousands.match(words); number.hasMatch();
+       number = kThousands.match(words, number.capturedEnd())) {
+    const QString grouped = text(base::integer(number.captured().toDouble()));
+    words.replace(number.capturedStart(), number.capturedLength(), grouped);
+  }
+  return words;
+}
 
 /// A small screen has not room for all of it.
 QScrollArea* scrolling(QWidget* column) {
@@ -297,7 +312,7 @@ void ExplainView::show_insight(Insight found) {
   insight_ = std::move(found);
   current_ = true;
   QString page;
-  for (const std::string& sentence : insight_.sentences) page += "<p>" + text(sentence).toHtmlEscaped() + "</p>";
+  for (const std::string& sentence : insight_.sentences) page += "<p>" + set_in_type(sentence).toHtmlEscaped() + "</p>";
   words_->setHtml(page);
   machine_->set_gains(insight_.machine);
   std::vector<Sensitivity> plans = insight_.plans;

@@ -26,8 +26,10 @@ bool equal(const program::Plan& a, const program::Plan& b) { return program::to_
 /// "A", "B", … label the pinned plans.
 QString letter(std::size_t pin) { return QString(QChar('A' + static_cast<char>(pin))); }
 
-/// In as many lines as it takes.
-QString wrapped(const QString& words, const QFont& font, double width) {
+/// In as many lines as it takes, broken within "recompute=selective:40,none:56" after a sign rather than a letter.
+QString wrapped(QString words, const QFont& font, double width) {
+  constexpr QChar kMayBreak(0x200B);  // a space of no width
+  for (const char sign : {'=', ':', ','}) words.replace(QLatin1Char(sign), QString(QLatin1Char(sign)) + kMayBreak);
   QTextOption option;
   option.setWrapMode(QTextOption::WrapAtWordBoundaryOrAnywhere);
   QTextLayout layout(words, font);
@@ -36,7 +38,7 @@ QString wrapped(const QString& words, const QFont& font, double width) {
   QStringList lines;
   for (QTextLine line = layout.createLine(); line.isValid(); line = layout.createLine()) {
     line.setLineWidth(width);
-    lines << words.mid(line.textStart(), line.textLength()).trimmed();
+    lines << words.mid(line.textStart(), line.textLength()).remove(kMayBreak).trimmed();
   }
   layout.endLayout();
   return lines.join('\n');

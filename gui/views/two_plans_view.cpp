@@ -36,7 +36,7 @@ QString signed_time(double s) { return (s < 0 ? "−" : "+") + short_time(std::a
 TwoPlansView::TwoPlansView(Document& document, QWidget* parent)
     : QWidget(parent),
       document_(document),
-      which_{new QComboBox, new QComboBox},
+      which_{new ElidedComboBox, new ElidedComboBox},
       summary_(new QLabel),
       canvas_(new TimelineCanvas),
       waterfall_(new WaterfallChart("From one iteration to the other")),
@@ -65,6 +65,7 @@ TwoPlansView::TwoPlansView(Document& document, QWidget* parent)
     bar->addWidget(label);
     bar->addWidget(which_[w], 1);
     connect(which_[w], &QComboBox::activated, this, [this] { ask(); });
+    connect(which_[w], &QComboBox::currentTextChanged, which_[w], &QWidget::setToolTip);
   }
   auto* split = new QSplitter(Qt::Vertical);
   split->setObjectName("two plans canvas and difference");
@@ -131,6 +132,7 @@ void TwoPlansView::refresh() {
     for (const Choice& choice : offered_) which_[w]->addItem(choice.name);
     const int before = which_[w]->findText(kept[w]);
     which_[w]->setCurrentIndex(before > 0 ? before : std::min<int>(static_cast<int>(w), which_[w]->count() - 1));
+    which_[w]->setToolTip(which_[w]->currentText());
     which_[w]->setEnabled(offered_.size() > 1);
   }
   ask();

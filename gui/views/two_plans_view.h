@@ -1,7 +1,6 @@
 // Two plans on one axis of time, with what makes the difference.
 #pragma once
 
-#include <QComboBox>
 #include <QLabel>
 #include <QPushButton>
 #include <QTreeWidget>
@@ -9,6 +8,7 @@
 #include <functional>
 
 #include "gui/document.h"
+#include "gui/look/elided_combo_box.h"
 #include "gui/plot/waterfall_chart.h"
 #include "gui/timeline/timeline_canvas.h"
 #include "gui/views/plan_difference.h"
@@ -31,8 +31,8 @@ class TwoPlansView : public QWidget {
   void refresh();
 
   bool is_busy() const { return busy_; }
-  QComboBox& first() { return *which_[0]; }
-  QComboBox& second() { return *which_[1]; }
+  ElidedComboBox& first() { return *which_[0]; }
+  ElidedComboBox& second() { return *which_[1]; }
   TimelineCanvas& canvas() { return *canvas_; }
   WaterfallChart& waterfall() { return *waterfall_; }
   QTreeWidget& table() { return *table_; }
@@ -61,7 +61,7 @@ class TwoPlansView : public QWidget {
   Scenario scenario_of(int choice) const;
 
   Document& document_;
-  std::array<QComboBox*, 2> which_;
+  std::array<ElidedComboBox*, 2> which_;
   QLabel* summary_;
   TimelineCanvas* canvas_;
   WaterfallChart* waterfall_;

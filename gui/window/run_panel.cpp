@@ -21,6 +21,7 @@ namespace {
 
 constexpr int kPatienceMs = 3000;
 constexpr int kLeastHeight = 60;  // pixels of a curve, so that a small screen holds it below any view
+constexpr int kAroundDots = 24;   // of the button beside the text, which else is as wide as one with a word
 constexpr int kMostSteps = 1'000'000;
 constexpr int kMostLogLines = 2000;
 constexpr int kInterrupted = 130;
@@ -95,22 +96,23 @@ QHBoxLayout* RunPanel::make_controls() {
   connect(resume_, &QPushButton::clicked, this, [this] { resume(); });
   connect(stop_, &QPushButton::clicked, this, [this] { stop(); });
   auto* row = new QHBoxLayout;
-  row->addWidget(corpus_, 2);
+  row->addWidget(corpus_, 4);
   row->addWidget(choose_);
   row->addWidget(sample_);
   row->addWidget(steps_);
-  row->addWidget(checkpoint_, 2);
+  row->addWidget(checkpoint_, 4);
   row->addWidget(start_);
   row->addWidget(resume_);
   row->addWidget(stop_);
-  row->addWidget(state_, 3);
+  row->addWidget(state_, 5);
   return row;
 }
 
 void RunPanel::set_up_corpus() {
   corpus_->setAccessibleName("Text to train on");
-  corpus_->setPlaceholderText("Text or token file to train on");
+  corpus_->setPlaceholderText("Text or token file");
   choose_->setAccessibleName("Choose the text");
+  choose_->setFixedWidth(fontMetrics().horizontalAdvance(choose_->text()) + kAroundDots);
   sample_->setAccessibleName("Train on a sample text");
   sample_->setToolTip("A text that Trivium makes: sums in words, 256 KiB. Enough to see that a run works and how fast");
   connect(corpus_, &QLineEdit::returnPressed, this, [this] { start(); });

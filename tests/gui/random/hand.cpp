@@ -87,6 +87,7 @@ std::string Hand::act() {
 void Hand::rest() {
   window_.plans().cancel();
   window_.runs().stop();
+  window_.what_if().cancel();  // it goes on for the job that it was asked of
   window_.plans().unpin_all();
   window_.timeline().search_field().clear();
   window_.plans().filter().clear();

@@ -28,7 +28,7 @@ std::optional<program::Infeasible> out_of_memory(const program::Job& job, const 
 /// A bound on that, several times as quick: the plan by segments, each communication with its links to itself, in the
 /// order in which its work becomes ready (ps). The plan is simulated in that very order, where nothing gets shorter: op
 /// by op segments take the same, and links that are shared only longer. Where list_schedule_bounds() does not hold,
-/// that order again with segments relaxed to their ops on one lane (simulator::relaxed_makespan), which op by op run
+/// that order again with segments relaxed to what keeps one lane (simulator::relaxed_makespan), whose ops op by op run
 /// there one after the other as well. 0 of thousands of micro-batches that do not repeat themselves.
 std::variant<std::int64_t, program::Infeasible> quick_bound(const program::Job& job, const hardware::Cluster& cluster,
                                                             bool memory);

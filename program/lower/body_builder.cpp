@@ -1,7 +1,6 @@
 #include "program/lower/body_builder.h"
 
 #include <algorithm>
-#include <map>
 
 #include "program/ir/alignment.h"
 #include "program/ir/op_kinds.h"
@@ -14,6 +13,21 @@ std::size_t index(Space space) { return static_cast<std::size_t>(space); }
 bool share_memory(const Buffer& a, const Buffer& b) {
   return a.space == b.space && a.offset < b.offset + b.bytes() && b.offset < a.offset + a.bytes();
 }
+
+/// The last op that used each buffer.
+struct LastUses {
+  explicit LastUses(std::size_t all) : last(all, -1) {}
+
+  int of(int b) const { return last[static_cast<std::size_t>(b)]; }
+  void note(int b, int op) {
+    int& known = last[static_cast<std::size_t>(b)];
+    if (known < 0) buffers.push_back(b);
+    known = std::max(known, op);
+  }
+
+  std::vector<int> last;     // by buffer; -1: none
+  std::vector<int> buffers;  // that were used
+};
 
 }  // namespace
 
@@ -77,8 +91,9 @@ Body BodyBuilder::finish() {
   close_segment();
   for (Op& op : body_.ops) fill_work(op);
   link_lanes();
-  place_temporaries();
-  link_reused_memory();
+  const std::vector<int> released = releases();
+  place_temporaries(released);
+  link_reused_memory(released);
   find_turns();
   return std::move(body_);
 }
@@ -106,7 +121,22 @@ void BodyBuilder::link_lanes() {
     std::array<int, kLanes> writer, reader;
     Touch() { writer.fill(-1), reader.fill(-1); }
   };
-  std::map<int, Touch> touches;
+  std::vector<Touch> touches;
+  std::vector<int> touch_of(kind_.buffers.size(), -1);  // by buffer
+  std::vector<int> by_several_names;                    // touched buffers
+  const auto goes_by_several_names = [&](int b) {
+    const Space space = buffer(b).space;
+    return space == Space::kGradient || space == Space::kGathered || space == Space::kStaging;
+  };
+  const auto touch = [&](int b) -> Touch& {
+    int& known = touch_of[static_cast<std::size_t>(b)];
+    if (known < 0) {
+      known = static_cast<int>(touches.size());
+      touches.emplace_back();
+      if (goes_by_several_names(b)) by_several_names.push_back(b);
+    }
+    return touches[static_cast<std::size_t>(known)];
+  };
   for (std::size_t i = 0; i < body_.ops.size(); ++i) {
     Op& op = body_.ops[i];
     const auto lane = static_cast<std::size_t>(op.lane);
@@ -116,18 +146,17 @@ void BodyBuilder::link_lanes() {
       for (std::size_t l = 0; l < kLanes; ++l) latest[l] = std::max(latest[l], last[l]);
     };
     const auto wait_for_users = [&](int b, bool readers_too) {
-      const auto wait_for_touch = [&](const Touch& touch) {
-        wait_for(touch.writer);
-        if (readers_too) wait_for(touch.reader);
+      const auto wait_for_touch = [&](int of) {
+        const Touch& last = touches[static_cast<std::size_t>(of)];
+        wait_for(last.writer);
+        if (readers_too) wait_for(last.reader);
       };
-      const Space space = buffer(b).space;
-      const bool several_names = space == Space::kGradient || space == Space::kGathered || space == Space::kStaging;
-      if (!several_names) {
-        if (const auto own = touches.find(b); own != touches.end()) wait_for_touch(own->second);
-        return;
-      }
-      for (const auto& [other, touch] : touches) {
-        if (other == b || share_memory(buffer(other), buffer(b))) wait_for_touch(touch);
+      if (const int own = touch_of[static_cast<std::size_t>(b)]; own >= 0) wait_for_touch(own);
+      if (!goes_by_several_names(b)) return;
+      for (const int other : by_several_names) {
+        if (other != b && share_memory(buffer(other), buffer(b))) {
+          wait_for_touch(touch_of[static_cast<std::size_t>(other)]);
+        }
       }
     };
     for (const int b : op.in) {
@@ -141,10 +170,10 @@ void BodyBuilder::link_lanes() {
       if (l != lane && latest[l] >= 0) op.after.at(used++) = latest[l];
     }
     for (const int b : op.in) {
-      if (b != kNoBuffer) touches[b].reader[lane] = static_cast<int>(i);
+      if (b != kNoBuffer) touch(b).reader[lane] = static_cast<int>(i);
     }
     for (const int b : op.out) {
-      if (b != kNoBuffer) touches[b].writer[lane] = static_cast<int>(i);
+      if (b != kNoBuffer) touch(b).writer[lane] = static_cast<int>(i);
     }
   }
 }
@@ -175,28 +204,28 @@ std::vector<int> BodyBuilder::releases() const {
 
 // First fit over lifetimes in op order. What another lane touches lives on until an op of the compute lane has waited
 // for it, so memory is not handed on while a collective still runs.
-void BodyBuilder::place_temporaries() {
+void BodyBuilder::place_temporaries(const std::vector<int>& released) {
   struct Life {
     int id, first, last;
     std::int64_t offset = 0, bytes = 0;
   };
-  std::map<int, Life> lives;
+  std::vector<Life> order;
+  std::vector<int> life_of(kind_.buffers.size(), -1);  // by buffer
   const int count = static_cast<int>(body_.ops.size());
-  const std::vector<int> released = releases();
   for (int i = 0; i < count; ++i) {
     const Op& op = body_.ops[static_cast<std::size_t>(i)];
     const auto touch = [&](int b) {
       if (!is_temporary(b)) return;
-      auto [at, fresh] = lives.try_emplace(b, Life{b, i, i});
-      at->second.last = std::max(at->second.last, released[static_cast<std::size_t>(i)]);
+      int& known = life_of[static_cast<std::size_t>(b)];
+      if (known < 0) {
+        known = static_cast<int>(order.size());
+        order.push_back({b, i, i, 0, aligned(buffer(b).bytes())});
+      }
+      int& last = order[static_cast<std::size_t>(known)].last;
+      last = std::max(last, released[static_cast<std::size_t>(i)]);
     };
     for (const int b : op.in) touch(b);
     for (const int b : op.out) touch(b);
-  }
-  std::vector<Life> order;
-  for (auto& [id, life] : lives) {
-    life.bytes = aligned(buffer(id).bytes());
-    order.push_back(life);
   }
   std::sort(order.begin(), order.end(),
             [](const Life& a, const Life& b) { return a.first != b.first ? a.first < b.first : a.id < b.id; });
@@ -223,20 +252,22 @@ void BodyBuilder::place_temporaries() {
 // A collective on a lane of its own may start long before the compute lane gets there: where it writes a temporary
 // whose memory served another before, it waits for the last op of the compute lane that used that memory, or waited for
 // another lane to have done so.
-void BodyBuilder::link_reused_memory() {
-  const std::vector<int> released = releases();
-  std::map<int, int> last_use;      // on the compute lane
-  std::map<int, int> last_release;  // by that lane, of what another used
+void BodyBuilder::link_reused_memory(const std::vector<int>& released) {
+  const Lane first = body_.ops.empty() ? Lane::kCompute : body_.ops.front().lane;
+  if (std::all_of(body_.ops.begin(), body_.ops.end(), [&](const Op& op) { return op.lane == first; })) return;
+  LastUses last_use(kind_.buffers.size());      // on the compute lane
+  LastUses last_release(kind_.buffers.size());  // by that lane, of what another used
   for (std::size_t i = 0; i < body_.ops.size(); ++i) {
     Op& op = body_.ops[i];
     const bool computes = op.lane == Lane::kCompute;
     int wait = -1;
     for (const int b : op.out) {
       if (computes || !is_temporary(b)) continue;
-      for (const auto& [other, use] : last_use) {
-        if (share_memory(buffer(other), buffer(b))) wait = std::max(wait, use);
+      for (const int other : last_use.buffers) {
+        if (share_memory(buffer(other), buffer(b))) wait = std::max(wait, last_use.of(other));
       }
-      for (const auto& [other, release] : last_release) {
+      for (const int other : last_release.buffers) {
+        const int release = last_release.of(other);
         const bool over = other != b && release < static_cast<int>(i);
         if (over && share_memory(buffer(other), buffer(b))) wait = std::max(wait, release);
       }
@@ -248,9 +279,7 @@ void BodyBuilder::link_reused_memory() {
     if (slot == op.after.end()) slot = std::find(op.after.begin(), op.after.end(), -1);
     if (wait >= 0) *slot = std::max(*slot, wait);
     const auto use = [&](int b) {
-      if (!is_temporary(b)) return;
-      int& last = (computes ? last_use : last_release)[b];
-      last = std::max(last, released[i]);
+      if (is_temporary(b)) (computes ? last_use : last_release).note(b, released[i]);
     };
     for (const int b : op.in) use(b);
     for (const int b : op.out) use(b);

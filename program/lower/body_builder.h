@@ -40,8 +40,8 @@ class BodyBuilder {
   void close_segment();
   void link_lanes();
   std::vector<int> releases() const;
-  void place_temporaries();
-  void link_reused_memory();
+  void place_temporaries(const std::vector<int>& released);
+  void link_reused_memory(const std::vector<int>& released);
   void find_turns();
   bool is_temporary(int buffer_index) const {
     return buffer_index != kNoBuffer && is_workspace(buffer(buffer_index).space);

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "simulator/analytic/bus_load.h"
+#include "simulator/schedule/step_body.h"
 
 namespace trivium::simulator {
 namespace {
@@ -100,9 +101,7 @@ class KindReader {
 
   const Body& body(int index) const { return program_.bodies[static_cast<std::size_t>(index)]; }
 
-  Lane lane_of(const program::Op& op) const {
-    return costed_.asynchronous_lanes || op.group == program::Group::kPipeline ? op.lane : Lane::kCompute;
-  }
+  Lane lane_of(const program::Op& op) const { return simulator::lane_of(op, !costed_.asynchronous_lanes); }
 
   // Ops on several lanes are simulated as a step of the compute lane, concurrent with reductions on the data lane.
   bool on_one_lane(int index) const {
@@ -228,27 +227,7 @@ class KindReader {
   std::int64_t computed(int index, const program::Segment& s) const {
     const auto& ps = costed_.op_ps[stage_][static_cast<std::size_t>(index)];
     if (ps.empty()) return 0;
-    std::array<std::int64_t, program::kLanes> lane_end{};
-    std::array<bool, program::kLanes> follows{};  // a kernel of the segment
-    std::vector<std::int64_t> ends(static_cast<std::size_t>(s.end - s.begin), 0);
-    std::vector<bool> held(ends.size(), false);
-    for (int i = s.begin; i < s.end; ++i) {
-      const program::Op& op = body(index).ops[static_cast<std::size_t>(i)];
-      const Lane lane = lane_of(op);
-      auto& end = lane_end[static_cast<std::size_t>(lane)];
-      bool after = lane == Lane::kCompute || follows[static_cast<std::size_t>(lane)];
-      for (const int before : op.after) {
-        if (before < s.begin) continue;
-        const auto at = static_cast<std::size_t>(before - s.begin);
-        end = std::max(end, ends[at]);
-        after = after || held[at];
-      }
-      if (!after) continue;
-      const auto at = static_cast<std::size_t>(i - s.begin);
-      follows[static_cast<std::size_t>(lane)] = held[at] = true;
-      end = ends[at] = end + ps[static_cast<std::size_t>(i)];
-    }
-    return lane_end[static_cast<std::size_t>(Lane::kCompute)];
+    return held_by(body(index), ps, s, Lane::kCompute, !costed_.asynchronous_lanes);
   }
 
   std::int64_t bus_of(int index, int begin, int end) const {

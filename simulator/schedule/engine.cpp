@@ -39,9 +39,12 @@ struct LaneState {
 
 class ListScheduler {
  public:
-  /// `spans`: keep them; without, tasks where nothing waits for a part are simulated whole.
+  /// `spans`: keep them. Without, and without an order of their segments, tasks where nothing waits for a part are
+  /// simulated whole.
   ListScheduler(const CostedProgram& costed, Granularity granularity, bool spans)
       : program_(*costed.program), keeps_spans_(spans) {
+    const bool by_parts = spans || std::any_of(program_.roles.begin(), program_.roles.end(),
+                                               [](const program::Role& role) { return !role.order.empty(); });
     const bool merge = !costed.asynchronous_lanes;
     for (const auto& times : costed.op_ps) {
       auto& [bodies, whole] = bodies_.emplace_back();
@@ -51,7 +54,7 @@ class ListScheduler {
         if (times[b].empty()) continue;
         bodies[b] = make_steps(program_.bodies[b], times[b], granularity, merge, unlike_replicas);
       }
-      if (keeps_spans_) continue;
+      if (by_parts) continue;
       for (const StepBody& body : bodies) whole.push_back(merged(body));
     }
     graph_ = make_task_graph(program_.roles, bodies_);
@@ -363,16 +366,22 @@ base::Result<ListSchedule> list_schedule(const CostedProgram& costed, Granularit
   return ListScheduler(costed, granularity, true).run(stop);
 }
 
-base::Result<std::int64_t> list_schedule_makespan(const CostedProgram& costed) {
-  const base::Result<ListSchedule> simulated = ListScheduler(costed, Granularity::kSegment, false).run({});
+namespace {
+
+base::Result<std::int64_t> makespan(const CostedProgram& costed, Granularity granularity) {
+  const base::Result<ListSchedule> simulated = ListScheduler(costed, granularity, false).run({});
   if (!simulated) return simulated.error();
   return simulated.value().makespan_ps;
 }
 
+}  // namespace
+
+base::Result<std::int64_t> list_schedule_makespan(const CostedProgram& costed) {
+  return makespan(costed, Granularity::kSegment);
+}
+
 base::Result<std::int64_t> relaxed_makespan(const CostedProgram& ordered) {
-  const base::Result<ListSchedule> simulated = list_schedule(ordered, Granularity::kRelaxedSegment);
-  if (!simulated) return simulated.error();
-  return simulated.value().makespan_ps;
+  return makespan(ordered, Granularity::kRelaxedSegment);
 }
 
 base::Result<program::Program> order(program::Program program, const hardware::Cluster& cluster,
@@ -401,9 +410,11 @@ void issue_in_order_of(program::Program& program, ListSchedule& simulated) {
     // together with a segment comes before it, or the partner would wait for that segment.
     std::vector<Span>& spans = simulated.stages[s];
     const auto computes = [](const Span& span) { return span.lane == Lane::kCompute && span.end_ps > span.begin_ps; };
-    std::stable_sort(spans.begin(), spans.end(), [&](const Span& a, const Span& b) {
-      return std::pair(a.begin_ps, computes(a)) < std::pair(b.begin_ps, computes(b));
-    });
+    for (auto at = spans.begin(); at != spans.end();) {
+      const auto later = std::find_if(at, spans.end(), [&](const Span& span) { return span.begin_ps > at->begin_ps; });
+      if (later - at > 1) std::stable_partition(at, later, [&](const Span& span) { return !computes(span); });
+      at = later;
+    }
     for (const Span& span : spans) {
       char& done = issued[static_cast<std::size_t>(first[static_cast<std::size_t>(span.task)] + span.segment)];
       if (done == 0) role.order.push_back({span.task, static_cast<std::int16_t>(span.segment)});

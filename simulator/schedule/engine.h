@@ -15,7 +15,7 @@ namespace trivium::simulator {
 enum class Granularity {
   kOp,             ///< every op: overlap inside bodies is seen as it is
   kSegment,        ///< a whole segment at once: equal times where no lane is shared between segments, many times faster
-  kRelaxedSegment  ///< a segment is as long as its ops on one lane: in the order of kOp, no later than kOp
+  kRelaxedSegment  ///< a segment is as long as it keeps one lane at least: in the order of kOp, no later than kOp
 };
 
 /// One rank's span on a lane, in order of start.
@@ -49,11 +49,12 @@ base::Result<ListSchedule> list_schedule(const CostedProgram& costed, Granularit
 base::Result<std::int64_t> list_schedule_makespan(const CostedProgram& costed);
 
 /// A bound on the makespan of an ordered program op by op, however links are shared: the same order with segments that
-/// are no longer than their ops on one lane, which run one after the other. Errors: as `list_schedule`.
+/// are no longer than they keep one lane: their ops there run one after the other, and wait for collectives that others
+/// of them have begun (held_by, step_body.h). Errors: as `list_schedule`.
 base::Result<std::int64_t> relaxed_makespan(const CostedProgram& ordered);
 
 /// Fills `Role::order` of every stage from such a simulation by segments: segments by start, one total order over all
-/// stages. The spans are sorted.
+/// stages. The spans are those of list_schedule(), by begin; of one begin, what computes comes to lie last.
 void issue_in_order_of(program::Program& program, ListSchedule& simulated);
 
 /// Fills `Role::order` of every stage from a simulation without order: segments by start, one total order over all

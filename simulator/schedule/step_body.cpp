@@ -18,10 +18,6 @@ bool is_rendezvous(const Op& op, bool unlike_replicas) {
          (unlike_replicas && program::joins_replicas(op.group));
 }
 
-Lane lane_of(const Op& op, bool merge_lanes) {
-  return merge_lanes && op.group != program::Group::kPipeline ? Lane::kCompute : op.lane;  // transfers stay apart
-}
-
 // How long ops [begin, end) take when every lane is idle at the start.
 std::int64_t alone(const program::Body& body, const std::vector<std::int64_t>& op_ps, int begin, int end,
                    bool merge_lanes) {
@@ -86,23 +82,12 @@ StepBody by_op(const program::Body& body, const std::vector<std::int64_t>& op_ps
 }
 
 /// The lane that a segment takes: that of all its ops, else the compute lane.
-Lane lane_of(const program::Body& body, const program::Segment& segment, bool merge_lanes) {
+Lane lane_taken(const program::Body& body, const program::Segment& segment, bool merge_lanes) {
   if (segment.begin == segment.end) return Lane::kCompute;
   const auto lane = lane_of(body.ops[static_cast<std::size_t>(segment.begin)], merge_lanes);
   const bool one_lane = std::all_of(body.ops.begin() + segment.begin, body.ops.begin() + segment.end,
                                     [&](const Op& op) { return lane_of(op, merge_lanes) == lane; });
   return one_lane ? lane : Lane::kCompute;
-}
-
-/// How long a segment keeps its lane at least: its ops there, one after the other. Collectives of other lanes may
-/// begin before it, during earlier segments, and end after it, during later ones.
-std::int64_t on_its_lane(const program::Body& body, const std::vector<std::int64_t>& op_ps,
-                         const program::Segment& segment, Lane lane, bool merge_lanes) {
-  std::int64_t sum = 0;
-  for (int i = segment.begin; i < segment.end; ++i) {
-    if (lane_of(body.ops[static_cast<std::size_t>(i)], merge_lanes) == lane) sum += op_ps[static_cast<std::size_t>(i)];
-  }
-  return sum;
 }
 
 /// Whether op `i` of a segment is its first on the lane that the segment takes: then nothing of it runs there before
@@ -121,8 +106,8 @@ StepBody by_segment(const program::Body& body, const std::vector<std::int64_t>& 
     const program::Segment& segment = body.segments[s];
     BodyStep step;
     step.segment = static_cast<std::int32_t>(s);
-    step.lane = lane_of(body, segment, merge_lanes);
-    step.ps = relaxed ? on_its_lane(body, op_ps, segment, step.lane, merge_lanes)
+    step.lane = lane_taken(body, segment, merge_lanes);
+    step.ps = relaxed ? held_by(body, op_ps, segment, step.lane, merge_lanes)
                       : alone(body, op_ps, segment.begin, segment.end, merge_lanes);
     // What an op of this segment waits for in an earlier one, on another lane, the segment waits for.
     std::set<std::int32_t> earlier;
@@ -148,6 +133,35 @@ StepBody by_segment(const program::Body& body, const std::vector<std::int64_t>& 
 }
 
 }  // namespace
+
+Lane lane_of(const Op& op, bool merge_lanes) {
+  return merge_lanes && op.group != program::Group::kPipeline ? Lane::kCompute : op.lane;  // transfers stay apart
+}
+
+std::int64_t held_by(const program::Body& body, const std::vector<std::int64_t>& op_ps, const program::Segment& segment,
+                     Lane lane, bool merge_lanes) {
+  std::array<std::int64_t, program::kLanes> lane_end{};
+  std::array<bool, program::kLanes> follows{};  // an op of the segment on `lane`
+  std::vector<std::int64_t> ends(static_cast<std::size_t>(segment.end - segment.begin), 0);
+  std::vector<bool> held(ends.size(), false);
+  for (int i = segment.begin; i < segment.end; ++i) {
+    const Op& op = body.ops[static_cast<std::size_t>(i)];
+    const Lane here = lane_of(op, merge_lanes);
+    auto& end = lane_end[static_cast<std::size_t>(here)];
+    bool after = here == lane || follows[static_cast<std::size_t>(here)];
+    for (const int before : op.after) {
+      if (before < segment.begin) continue;
+      const auto at = static_cast<std::size_t>(before - segment.begin);
+      end = std::max(end, ends[at]);
+      after = after || held[at];
+    }
+    if (!after) continue;
+    const auto at = static_cast<std::size_t>(i - segment.begin);
+    follows[static_cast<std::size_t>(here)] = held[at] = true;
+    end = ends[at] = end + op_ps[static_cast<std::size_t>(i)];
+  }
+  return lane_end[static_cast<std::size_t>(lane)];
+}
 
 StepBody make_steps(const program::Body& body, const std::vector<std::int64_t>& op_ps, Granularity granularity,
                     bool merge_lanes, bool unlike_replicas) {

@@ -19,8 +19,8 @@ program::Op op_on(Lane lane, int after = -1) {
 // kernel, a kernel of 5 that waits for it, and a last collective of 40 that nothing here waits for.
 TEST(HeldBy, CountsCollectivesThatKernelsOfTheSegmentWaitFor) {
   program::Body body;
-  body.ops = {op_on(Lane::kTensor),     op_on(Lane::kCompute),    op_on(Lane::kTensor, 1),
-              op_on(Lane::kCompute),    op_on(Lane::kCompute, 2), op_on(Lane::kTensor, 4)};
+  body.ops = {op_on(Lane::kTensor),  op_on(Lane::kCompute),    op_on(Lane::kTensor, 1),
+              op_on(Lane::kCompute), op_on(Lane::kCompute, 2), op_on(Lane::kTensor, 4)};
   const std::vector<std::int64_t> ps{100, 10, 50, 20, 5, 40};
   const program::Segment segment{"layer 0", 1, 6};
   EXPECT_EQ(held_by(body, ps, segment, Lane::kCompute, false), 10 + 50 + 5);

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "simulator/analytic/bus_load.h"
-#include "simulator/schedule/step_body.h"
+#include "simulator/cost/lanes.h"
 
 namespace trivium::simulator {
 namespace {

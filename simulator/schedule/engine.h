@@ -50,7 +50,7 @@ base::Result<std::int64_t> list_schedule_makespan(const CostedProgram& costed);
 
 /// A bound on the makespan of an ordered program op by op, however links are shared: the same order with segments that
 /// are no longer than they keep one lane: their ops there run one after the other, and wait for collectives that others
-/// of them have begun (held_by, step_body.h). Errors: as `list_schedule`.
+/// of them have begun (held_by, simulator/cost/lanes.h). Errors: as `list_schedule`.
 base::Result<std::int64_t> relaxed_makespan(const CostedProgram& ordered);
 
 /// Fills `Role::order` of every stage from such a simulation by segments: segments by start, one total order over all

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "simulator/cost/costed_program.h"
+#include "simulator/cost/lanes.h"
 #include "simulator/schedule/engine.h"
 
 namespace trivium::simulator {
@@ -31,15 +32,6 @@ struct StepBody {
   std::vector<char> turns;                  ///< by segment: whether a turn begins there (program/ir/turns.h)
   bool beside = false;  ///< collectives of gathers and reductions alone: they run when they are ready
 };
-
-/// Where an op runs; `merge_lanes`: everything but transfers on the compute lane.
-program::Lane lane_of(const program::Op& op, bool merge_lanes);
-
-/// How long a segment keeps a lane at least, from the begin of its first op there to the end of its last: these one
-/// after the other, with their waits for other lanes. Of other lanes only ops count that follow one of the segment on
-/// this lane: the rest may have begun before it, during earlier segments.
-std::int64_t held_by(const program::Body& body, const std::vector<std::int64_t>& op_ps, const program::Segment& segment,
-                     program::Lane lane, bool merge_lanes);
 
 /// Steps of a body with a role's durations. `merge_lanes`: everything but transfers on the compute lane.
 /// `unlike_replicas`: replicas are of several roles, so that what joins replicas joins roles.

@@ -1,5 +1,5 @@
 // How long a segment keeps a lane.
-#include "simulator/schedule/step_body.h"
+#include "simulator/cost/lanes.h"
 
 #include <gtest/gtest.h>
 

@@ -32,7 +32,7 @@ class CompareViewTest : public testing::Test {
 
 TEST_F(CompareViewTest, SaysWhatToDoWithoutARun) {
   EXPECT_FALSE(view.grab().isNull());
-  EXPECT_FALSE(view.steps().isEnabled());
+  EXPECT_TRUE(view.steps().isHidden());
   EXPECT_EQ(view.summary(), "");
 }
 

@@ -32,7 +32,8 @@ std::int64_t sent_bytes_per_sample(Job job) {
 std::int64_t spared_of_cast(const Job& job, const StackTraits& stack) {
   const std::int64_t wide = size_of(job.plan.precision);
   if (job.training.lora.used()) return stack.frozen_in_8_bits ? wide + size_of(DType::kUint8) : 0;
-  return stack.parameters_in_8_bits && job.plan.fp8 != Fp8::kBlock ? wide : 0;
+  const bool gathered = job.plan.fp8 != Fp8::kBlock && job.plan.fp8 != Fp8::kNvfp4;
+  return stack.parameters_in_8_bits && gathered ? wide : 0;
 }
 
 Routing routing_of(const models::Experts& experts) {

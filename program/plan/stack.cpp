@@ -156,7 +156,7 @@ StackTraits megatron_bridge() {
   StackTraits h = megatron_core("megatron-bridge");
   h.overlaps_tensor_collectives = true;
   h.pairs_passes = true;          // overlap_moe_expert_parallel_comm
-  h.parameters_in_8_bits = true;  // training/mixed_precision.py: fp8_param_gather, off in its recipe of blocks alone
+  h.parameters_in_8_bits = true;  // training/mixed_precision.py: fp8_param_gather, off by blocks, refused in 4 bits
   h.fuses_latents = true;         // scripts/performance/utils/overrides.py: apply_rope_fusion
   return h;
 }

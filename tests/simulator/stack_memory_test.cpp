@@ -37,7 +37,7 @@ TEST(StackMemory, ParametersGatheredInEightBitsHaveNoOtherCopy) {
   for (const program::Fp8 recipe : {program::Fp8::kCurrent, program::Fp8::kDelayed, program::Fp8::kMxfp8}) {
     EXPECT_EQ(parameters("megatron-core", recipe) - parameters("megatron-bridge", recipe), in_16_bits);
   }
-  for (const program::Fp8 recipe : {program::Fp8::kBlock, program::Fp8::kNone}) {
+  for (const program::Fp8 recipe : {program::Fp8::kBlock, program::Fp8::kNvfp4, program::Fp8::kNone}) {
     EXPECT_EQ(parameters("megatron-core", recipe), parameters("megatron-bridge", recipe));
   }
 }

@@ -138,8 +138,10 @@ void from_summary(const SpanStore& store, const Summary& summary, const TimeScal
 
 }  // namespace
 
+// In whole numbers: of days in picoseconds a double loses the last digits, and the last edge would not be the end.
 std::int64_t TimeScale::edge(int column) const {
-  return begin_ps + std::llround(static_cast<double>(end_ps - begin_ps) * column / columns);
+  const std::int64_t all = end_ps - begin_ps, whole = all / columns, rest = all % columns;
+  return begin_ps + whole * column + (2 * rest * column + columns) / (2 * static_cast<std::int64_t>(columns));
 }
 
 double TimeScale::x_of(std::int64_t ps) const {

@@ -114,6 +114,36 @@ TEST(Coverage, OfManyLanesIsExactWhenZoomedIn) {
   expect_equal(shares, brute_force(*store, store->shown_tracks(0), edges_of(scale)));
 }
 
+// Hours in picoseconds have more digits than a double.
+TEST(Coverage, OfHoursEndsWithTheLastColumn) {
+  constexpr std::int64_t kHours = 15'750'987'654'321'123;
+  constexpr float kBeyond = 42;
+  const auto store = given_spans({{{0, kHours}}});
+  for (int columns = 1; columns < 2'000; ++columns) {
+    std::vector<float> shares(static_cast<std::size_t>(columns) + 8);
+    std::fill(shares.begin() + columns, shares.end(), kBeyond);
+    add_coverage(*store, 0, {0, kHours, columns}, 1,
+                 std::span(shares).first(static_cast<std::size_t>(columns) * store->categories().size()));
+    for (int c = 0; c < columns; ++c) ASSERT_NEAR(shares[static_cast<std::size_t>(c)], 1, kRounding) << c;
+    for (auto s = shares.begin() + columns; s != shares.end(); ++s) ASSERT_EQ(*s, kBeyond) << columns << " columns";
+  }
+}
+
+TEST(TimeScale, EndsWithItsLastEdgeHoweverLong) {
+  std::mt19937_64 random(7);
+  for (int round = 0; round < 20'000; ++round) {
+    const auto length = static_cast<std::int64_t>((random() | 1ULL << 62) >> (1 + random() % 50));
+    const auto begin = static_cast<std::int64_t>(random() % (1ULL << 61)) - (std::int64_t{1} << 60);
+    const TimeScale scale{begin, begin + length, 1 + static_cast<int>(random() % 16'384)};
+    ASSERT_EQ(scale.edge(0), scale.begin_ps);
+    ASSERT_EQ(scale.edge(scale.columns), scale.end_ps) << length << " ps in " << scale.columns << " columns";
+    const auto column = static_cast<int>(random() % static_cast<std::uint64_t>(scale.columns));
+    ASSERT_LE(scale.edge(column), scale.edge(column + 1));
+    ASSERT_NEAR(static_cast<double>(scale.edge(column) - begin), scale.column_ps() * column,
+                0.5 + 1e-15 * static_cast<double>(length));
+  }
+}
+
 TEST(TimeScale, GoesThereAndBack) {
   const TimeScale scale{1000, 5000, 100};
   EXPECT_EQ(scale.edge(0), 1000);

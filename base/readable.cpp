@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "base/seconds.h"
@@ -24,16 +25,25 @@ std::string seconds(double value) { return to_text(Seconds(value)); }
 
 std::string seconds_beside(double value, double beside) { return to_text(Seconds(value), Seconds(beside)); }
 
+namespace {
+
+/// With the zeros that say how exact it is: "2.60".
+std::string of_three_digits(double value) {
+  return fmt::format("{:.{}f}", value, std::max(0, 2 - static_cast<int>(std::floor(std::log10(value)))));
+}
+
+}  // namespace
+
 // A price of more digits would say more than is known of it.
 std::string dollars(double value) {
   constexpr double kThousand = 1e3, kMillion = 1e6, kBillion = 1e9;
   if (!(value > 0)) return "$0";
   const double unit = std::pow(10.0, std::floor(std::log10(value)) - 2);
   const double rounded = std::round(value / unit) * unit;
-  if (rounded >= kBillion) return fmt::format("${:.3g}B", rounded / kBillion);
-  if (rounded >= kMillion) return fmt::format("${:.3g}M", rounded / kMillion);
+  if (rounded >= kBillion) return "$" + of_three_digits(rounded / kBillion) + "B";
+  if (rounded >= kMillion) return "$" + of_three_digits(rounded / kMillion) + "M";
   if (rounded >= kThousand) return "$" + integer(rounded);
-  return fmt::format("${:.3g}", rounded);
+  return "$" + of_three_digits(rounded);
 }
 
 std::string energy(double joules) {

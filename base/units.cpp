@@ -170,7 +170,11 @@ Result<DollarsPerHour> parse_price(std::string_view text) {
 
 std::string to_text(Seconds time) { return to_text(time, time); }
 std::string to_text(Seconds time, Seconds beside) { return show_in(unit_of_time(beside.value()), time.value()); }
-std::string to_text(Bytes size) { return show(size.value(), kReadableBytes); }
+std::string to_text(Bytes size) {
+  const double bytes = size.value();
+  if (std::abs(bytes) < kReadableBytes[1].factor && std::floor(bytes) == bytes) return fmt::format("{:.0f} B", bytes);
+  return show(bytes, kReadableBytes);
+}
 std::string to_text(Flops work) { return show(work.value(), kWorkUnits); }
 std::string to_text(BytesPerSecond rate) { return show(rate.value(), kReadableBandwidths); }
 std::string to_text(FlopsPerSecond rate) { return show(rate.value(), kWorkRateUnits); }

@@ -142,10 +142,10 @@ std::string change_bars(const std::vector<ChangeBar>& changes) {
   return drawing.svg("changes of the iteration");
 }
 
-std::string precise_seconds(double seconds) {
-  if (seconds >= 1) return fmt::format("{:.4g} s", seconds);
-  if (seconds >= 1e-3) return fmt::format("{:.4g} ms", seconds * 1e3);
-  return fmt::format("{:.4g} us", seconds * 1e6);
+std::string precise_seconds(double seconds, int digits) {
+  if (seconds >= 1) return fmt::format("{:.{}g} s", seconds, digits);
+  if (seconds >= 1e-3) return fmt::format("{:.{}g} ms", seconds * 1e3, digits);
+  return fmt::format("{:.{}g} us", seconds * 1e6, digits);
 }
 
 std::string band_chart(const Band& band, const std::string& marked_as, const ValueText& text) {

@@ -36,7 +36,7 @@ struct ChangeBar {
 std::string change_bars(const std::vector<ChangeBar>& changes);
 
 /// Seconds to four digits, so that neighbouring values differ: "19.83 s", "512.4 ms".
-std::string precise_seconds(double seconds);
+std::string precise_seconds(double seconds, int digits = 4);
 
 /// A range of values between `low` and `high` with its middle, and one more value that is marked.
 struct Band {

@@ -107,7 +107,8 @@ void spread(Page& page, const PlanReport& report) {
       "random: 5 % of the iterations are below {}, half below {}, 95 % below {}.",
       s.samples, base::percent(s.jitter), precise_seconds(s.p5_s), precise_seconds(s.p50_s), precise_seconds(s.p95_s)));
   page.figure("From 5 % to 95 % of the simulations",
-              band_chart({s.p5_s, s.p50_s, s.p95_s, s.nominal_s}, "without variation", precise_seconds));
+              band_chart({s.p5_s, s.p50_s, s.p95_s, s.nominal_s}, "without variation",
+                         [](double seconds) { return precise_seconds(seconds); }));
 }
 
 void changes(Page& page, const PlanReport& report) {

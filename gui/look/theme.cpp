@@ -137,8 +137,12 @@ QColor part_colour(simulator::Part part) { return QColor::fromRgb(report::colour
 QString part_words(simulator::Part part) { return QString::fromStdString(planner::words_of(part)); }
 
 QColor ink_on(const QColor& ground) {
-  const double light = 0.299 * ground.redF() + 0.587 * ground.greenF() + 0.114 * ground.blueF();
-  return light > 0.55 ? QColor(Qt::black) : QColor(Qt::white);
+  // Relative luminance of WCAG 2.2; at this one black and white have the same contrast.
+  constexpr double kEven = 0.179;
+  const auto linear = [](float v) { return v <= 0.04045F ? v / 12.92 : std::pow((v + 0.055) / 1.055, 2.4); };
+  const double light =
+      0.2126 * linear(ground.redF()) + 0.7152 * linear(ground.greenF()) + 0.0722 * linear(ground.blueF());
+  return light > kEven ? QColor(Qt::black) : QColor(Qt::white);
 }
 
 QColor link_colour(const QPalette& palette) {

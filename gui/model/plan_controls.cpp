@@ -76,6 +76,7 @@ std::string shown(const std::string& field, const std::string& value) {
     return bytes == 0 ? "one a layer" : base::size(bytes);
   }
   if (field == "shard_group" && value == "0") return "all replicas";
+  if (field == "expert_tensor" && value == "0") return "as tensor parallel";
   const program::PlanField* known = program::find_plan_field(field);
   if (known != nullptr && known->kind == program::FieldKind::kFlag) return value == "true" ? "on" : "off";
   if (field != "placement") return display_name(value);

@@ -184,8 +184,8 @@ class Study {
     }
     if (const WhatIfRow* first = nullptr, *last = nullptr; ends(first, last)) {
       sentence_ = fmt::format(
-          "From {} to {} the training goes from {} to {} tokens a second. Whether it needs more of them to "
-          "learn as much, no simulation says (--critical-batch of the command line).",
+          "From {} to {} the training goes from {} to {} tokens a second. A larger batch may need more tokens to "
+          "learn as much; that is not simulated.",
           first->change, last->change, base::integer(first->best->simulation.tokens_per_s),
           base::integer(last->best->simulation.tokens_per_s));
     }

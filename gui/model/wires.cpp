@@ -51,8 +51,8 @@ std::vector<std::string> wire_sentences(const std::vector<simulator::WireUse>& w
   for (const simulator::WireUse* wire : order) {
     const simulator::LinkUse& most = wire->uses.front();
     sentences.push_back(fmt::format(
-        "{}: {} a device and iteration, busy {} of it, {} with nothing computed meanwhile; when busy, {} of their "
-        "rate is used. Most of the time: {}{}.",
+        "{}: {} a device and iteration; busy {} of the iteration, {} with nothing computed meanwhile; when busy, {} "
+        "of their bandwidth is used. Most of the time goes into {}{}.",
         name_of(wire->wire), base::size(static_cast<std::int64_t>(wire->bytes)),
         base::percent(wire->busy_share(iteration_s)), base::percent(wire->exposed_s / iteration_s),
         base::percent(wire->filled()), name_of(most.phase),

@@ -22,6 +22,7 @@ class LineChart : public Chart {
   /// `limit`: a dashed line across; 0: none. Ranges of the axes follow from the points; `from_zero`: y begins at 0.
   void set_lines(std::vector<Line> lines, Axis x, Axis y, double limit, bool from_zero);
   const std::vector<Line>& lines() const { return lines_; }
+  const Axis& x_axis() const { return x_; }
 
  protected:
   void paintEvent(QPaintEvent* event) override;

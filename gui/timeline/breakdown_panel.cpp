@@ -89,9 +89,9 @@ void BreakdownPanel::show_breakdown(const QString& what, const SpanStore& store,
     }
   };
   const QColor ground(TimelineColours(palette()).lane);
-  auto* shown =
-      add_group(breakdown.tracks == 1 ? tr("Compute lane") : tr("Compute lanes, mean of %1").arg(breakdown.tracks),
-                tr("Sums up to the length of the range"));
+  auto* shown = add_group(
+      breakdown.tracks == 1 ? tr("Compute lane") : tr("Compute lanes, mean of %1; spans of all").arg(breakdown.tracks),
+      tr("Sums up to the length of the range"));
   add_shares(shown, breakdown.shares);
   add_line(shown, ground, tr("idle"), static_cast<double>(breakdown.idle_ps) / lanes, length, 0);
   if (!breakdown.beside.empty()) {

@@ -213,7 +213,7 @@ void CompareView::update_table() {
   const std::int64_t end = range ? range->end_ps : shown_->spans->end();
   range_->setText(
       range ? tr("Ops that touch the selected %1, all ranks").arg(QString::fromStdString(time_text(end - begin)))
-            : tr("All ops of all ranks, waiting and transfers left out"));
+            : tr("All ops of all ranks, waiting for partners, hosts that lag and transfers left out"));
   ComparedGroup sum;
   const auto add = [&](const QString& name, const ComparedGroup& group, bool bold) {
     auto* line = new QTreeWidgetItem(

@@ -55,7 +55,10 @@ void TimelineCanvas::set_timelines(std::vector<SceneTimeline> timelines, std::ve
     if (!path_shown_) timeline.path.reset();
   }
   pins_.set_stores(stores);
-  if (layout_.set_stores(std::move(stores)) && folds_to_fit_) layout_.fold_to(time_area().height());
+  if (layout_.set_stores(std::move(stores)) && folds_to_fit_) {
+    folded_by_hand_ = false;
+    layout_.fold_to(time_area().height());
+  }
   selected_.reset();
   hovered_.reset();
   if (everything || begin_ > last_ps()) {
@@ -223,6 +226,7 @@ void TimelineCanvas::select_range(std::optional<TimeRange> range) {
 }
 
 void TimelineCanvas::toggle_fold(RowId row) {
+  folded_by_hand_ = true;
   layout_.set_folded(row, !layout_.is_folded(row));
   rows_changed();
 }
@@ -297,6 +301,7 @@ void TimelineCanvas::scrollContentsBy(int /*dx*/, int /*dy*/) { redraw(); }
 
 void TimelineCanvas::resizeEvent(QResizeEvent* event) {
   QAbstractScrollArea::resizeEvent(event);
+  if (folds_to_fit_ && !folded_by_hand_) layout_.fold_to(time_area().height());
   rows_changed();
 }
 

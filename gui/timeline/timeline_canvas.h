@@ -160,7 +160,7 @@ class TimelineCanvas : public QAbstractScrollArea {
   RowLayout layout_, pins_;
   std::vector<QString> names_;
   std::vector<std::shared_ptr<const CriticalPath>> paths_;
-  bool path_shown_ = true, folds_to_fit_ = false;
+  bool path_shown_ = true, folds_to_fit_ = false, folded_by_hand_ = false;
   QString hint_;
   std::int64_t begin_ = 0, end_ = kShortestView;
   ViewHistory history_;

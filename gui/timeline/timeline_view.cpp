@@ -211,7 +211,10 @@ void TimelineView::keyPressEvent(QKeyEvent* event) {
 
 void TimelineView::changeEvent(QEvent* event) {
   QWidget::changeEvent(event);
-  if (event->type() == QEvent::PaletteChange) update_panel();  // the colour of idle time is the palette's
+  if (event->type() != QEvent::PaletteChange) return;
+  // The colour of idle time is that of the panel's palette, which changes after this one's.
+  QMetaObject::invokeMethod(
+      this, [this] { update_panel(); }, Qt::QueuedConnection);
 }
 
 void TimelineView::set_timelines(std::vector<NamedTimeline> timelines, const QString& why_none) {

@@ -11,6 +11,7 @@
 #include "gui/look/theme.h"
 #include "gui/model/cluster_edit.h"
 #include "gui/model/traffic.h"
+#include "gui/timeline/strip_painter.h"
 #include "gui/views/cluster_legend.h"
 
 namespace trivium::gui {
@@ -29,6 +30,7 @@ constexpr double kScaleRoom = 26;  // pixels below what is fitted, for the scale
 constexpr double kZoomStep = 1.25;
 constexpr double kClosest = 60, kFarthest = 0.02;
 constexpr double kDragFrom = 6;  // pixels
+constexpr int kVeil = 170;       // of 256: the share of the ground over what is not selected
 constexpr double kPan = 60;
 
 /// Where there is room for letters that can be read.
@@ -43,16 +45,21 @@ void draw_small_label(QPainter& painter, const QRectF& box, const QString& words
 }
 
 /// Above the corner of a rack that is too small for a title, on a plate that leaves its first node free.
-void draw_rack_number(QPainter& painter, const QRectF& rack, double title, const QString& number) {
+void draw_rack_number(QPainter& painter, const QRectF& rack, double title, int number, const QPalette& palette) {
   QFont font = painter.font();
   font.setPixelSize(kLeastText);
-  const QRectF plate(rack.left(), rack.top() + title - kLeastText - 1,
-                     QFontMetricsF(font).horizontalAdvance(number) + 3, kLeastText + 1);
+  const QFontMetricsF metrics(font);
+  QString words = QString("rack %1").arg(number);
+  if (metrics.horizontalAdvance(words) + 3 > rack.width()) words = QString::number(number);
+  const QRectF plate(rack.left(), rack.top() + title - kLeastText - 1, metrics.horizontalAdvance(words) + 3,
+                     kLeastText + 1);
   if (plate.width() > rack.width() || plate.height() > rack.height()) return;
+  QColor ground = palette.color(QPalette::Base);
+  ground.setAlpha(230);
   painter.setFont(font);
-  painter.fillRect(plate, QColor(255, 255, 255, 230));
-  painter.setPen(Qt::black);
-  painter.drawText(plate, Qt::AlignCenter, number);
+  painter.fillRect(plate, ground);
+  painter.setPen(palette.color(QPalette::WindowText));
+  painter.drawText(plate, Qt::AlignCenter, words);
 }
 
 }  // namespace
@@ -233,7 +240,7 @@ void ClusterCanvas::draw_node(QPainter& painter, const MapNode& node) const {
   for (std::size_t i = 0; i < node.places.size(); ++i) {
     const int device = node.first_device + static_cast<int>(i);
     const QRectF place = on_screen(node.places[i]);
-    const QColor colour = colour_of(device);
+    QColor colour = colour_of(device);
     painter.fillRect(place, colour);
     if (selected_) {
       const bool mine = devices_[static_cast<std::size_t>(*selected_)] == device;
@@ -244,9 +251,8 @@ void ClusterCanvas::draw_node(QPainter& painter, const MapNode& node) const {
         painter.setBrush(Qt::NoBrush);
         painter.drawRect(place);
       } else {
-        QColor veil = palette().color(QPalette::Base);
-        veil.setAlpha(170);
-        painter.fillRect(place, veil);
+        colour = QColor(mix(colour.rgb(), palette().color(QPalette::Base).rgb(), kVeil));
+        painter.fillRect(place, colour);
       }
     }
     if (slot >= kLabelSlot) {
@@ -290,7 +296,7 @@ void ClusterCanvas::paintEvent(QPaintEvent* event) {
   QPainter painter(this);
   painter.fillRect(event->rect(), palette().color(QPalette::Window));
   const QRectF seen = QRectF(rect());
-  std::vector<std::pair<QRectF, QString>> small_racks;
+  std::vector<std::pair<QRectF, int>> small_racks;
   draw_links(painter);
   for (std::size_t r = 0; r < map_.racks.size(); ++r) {
     const QRectF box = on_screen(map_.racks[r]);
@@ -299,7 +305,7 @@ void ClusterCanvas::paintEvent(QPaintEvent* event) {
     painter.setBrush(palette().color(QPalette::AlternateBase));
     painter.drawRect(box);
     if (const double title = kRackTitle * zoom_; title < kTitlePixels) {
-      small_racks.emplace_back(box, QString::number(r));
+      small_racks.emplace_back(box, static_cast<int>(r));
     } else {
       QFont font = painter.font();
       font.setPixelSize(std::clamp(static_cast<int>(title * kTitleShare), kLeastText, 16));
@@ -312,7 +318,7 @@ void ClusterCanvas::paintEvent(QPaintEvent* event) {
   for (const MapNode& node : map_.nodes) {
     if (on_screen(node.box).intersects(seen)) draw_node(painter, node);
   }
-  for (const auto& [box, name] : small_racks) draw_rack_number(painter, box, kRackTitle * zoom_, name);
+  for (const auto& [box, number] : small_racks) draw_rack_number(painter, box, kRackTitle * zoom_, number, palette());
   if (map_.bytes_per_s_per_unit > 0) {
     painter.setFont(font());
     draw_link_scale(painter, QRectF(rect()), map_.bytes_per_s_per_unit / zoom_, palette());

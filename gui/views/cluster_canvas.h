@@ -60,6 +60,7 @@ class ClusterCanvas : public QWidget {
     QFont font;
   };
   std::optional<Title> title_of(const MapNode& node) const;
+  QRectF on_screen(const Box& box) const;
   QString tip_of(int device) const;
   /// What dropping the dragged stage where the pointer is would do. Precondition: one is dragged.
   QString drop_words() const;
@@ -88,7 +89,6 @@ class ClusterCanvas : public QWidget {
   bool event(QEvent* event) override;
 
  private:
-  QRectF on_screen(const Box& box) const;
   QPointF to_map(QPointF screen) const;
   std::optional<int> rank_at(QPointF screen) const;
   /// The rank on a device, the first where several take turns; none where it is idle.

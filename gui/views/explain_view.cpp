@@ -36,11 +36,12 @@ class FittedText : public QTextBrowser {
 };
 
 /// A sentence of the library as other figures of the window stand: "1,024 devices", "(−7.1 %)", no line break before
-/// "%".
+/// a unit.
 QString set_in_type(const std::string& sentence) {
-  static const QRegularExpression kMinus(R"(\(-(?=\d))"), kThousands(R"((?<![\w.,])\d{4,}(?![\w.]))");
+  static const QRegularExpression kMinus(R"(\(-(?=\d))"), kThousands(R"((?<![\w.,])\d{4,}(?![\w.]))"),
+      kUnit(R"((?<=\d) (?=(s|ms|us|µs|[KMGT]iB|days|hours)\b))");
   constexpr QChar kNoBreak(0x00A0);
-  QString words = text(sentence).replace(kMinus, "(−").replace(" %", QString(kNoBreak) + "%");
+  QString words = text(sentence).replace(kMinus, "(−").replace(" %", QString(kNoBreak) + "%").replace(kUnit, kNoBreak);
   for (auto number = kThousands.match(words); number.hasMatch();
        number = kThousands.match(words, number.capturedEnd())) {
     const QString grouped = text(base::integer(number.captured().toDouble()));
@@ -138,7 +139,7 @@ QHBoxLayout* ExplainView::make_jitter() {
   jitter_->setSuffix(" %");
   jitter_->setKeyboardTracking(false);
   connect(jitter_, &QDoubleSpinBox::valueChanged, this, [this] { ask_spread(); });
-  auto* words = new QLabel("<b>Random variation</b>: iterations when every op takes");
+  auto* words = new QLabel("<b>Random variation</b>: an iteration when every op takes longer or shorter by up to");
   words->setBuddy(jitter_);
   words->setWordWrap(true);
   auto* row = new QHBoxLayout;
@@ -154,7 +155,7 @@ QScrollArea* ExplainView::make_gains() {
   auto* column = new QVBoxLayout(right);
   column->addWidget(new QLabel("<b>If the machine were better</b>: change of an iteration"));
   column->addWidget(machine_);
-  column->addWidget(new QLabel("<b>If one thing of the plan were changed</b>"));
+  column->addWidget(new QLabel("<b>If one thing of the plan were changed</b>: change of an iteration"));
   column->addWidget(plans_);
   column->addStretch();
   return scrolling(right);
@@ -220,7 +221,7 @@ void ExplainView::show_evaluation() {
         QString("Training on %1 tokens takes %2, %3, %4.")
             .arg(text(base::integer(static_cast<double>(scenario.file.job.training.total_tokens))),
                  text(base::duration(whole->seconds)), text(base::energy(whole->energy_joules)),
-                 whole->cost_usd ? "$" + text(base::integer(*whole->cost_usd)) : QString("price of a node not known")));
+                 whole->cost_usd ? text(base::dollars(*whole->cost_usd)) : QString("price of a node not known")));
   } else {
     costs_->setText("Say how many tokens the training has (left) to see its days, energy and cost.");
   }
@@ -282,7 +283,10 @@ void ExplainView::show_spread(std::optional<report::Spread> found) {
     band_->set_hint(kLater);
     return band_->set_band(std::nullopt, {}, {});
   }
-  const auto words = [](double s) { return text(with_micro_sign(report::precise_seconds(s))); };
+  // As many digits as tell the ends apart.
+  const double width = std::max(spread_->p95_s - spread_->p5_s, 1e-6 * spread_->p95_s);
+  const int digits = std::clamp(static_cast<int>(std::ceil(std::log10(spread_->p95_s / width))) + 2, 4, 7);
+  const auto words = [digits](double s) { return text(with_micro_sign(report::precise_seconds(s, digits))); };
   band_->set_band(report::Band{spread_->p5_s, spread_->p50_s, spread_->p95_s, spread_->nominal_s}, "without variation",
                   words);
   const double variation = spread_->p50_s / spread_->nominal_s - 1;

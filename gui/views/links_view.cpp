@@ -19,7 +19,8 @@ constexpr const char* kLater = "Comes when the plan has been simulated.";
 
 enum Column { kWire, kFor, kGroup, kBytes, kBusy, kShare, kExposed, kFilled, kColumns };
 constexpr const char* kTitles[kColumns] = {
-    "Wires", "For", "Group", "Sent by a device", "Busy", "Of the iteration", "Nothing computed", "Filled"};
+    "Links",         "For", "Group", "Sent by a device", "Busy", "Of the iteration", "Busy, nothing computed",
+    "Bandwidth used"};
 constexpr const char* kHelp[kColumns] = {
     "A ring over several nodes uses the wires inside them and the network at once",
     "What the tasks do that use it",
@@ -177,7 +178,7 @@ void LinksView::show_bars(double iteration_s) {
   }
   bars_->set_hint("Nothing is sent.");
   const bool has_line = most_shown(bars) >= iteration_s;
-  bars_->set_bars(std::move(parts), std::move(bars), has_line ? "in use; the line: the iteration" : "in use",
+  bars_->set_bars(std::move(parts), std::move(bars), has_line ? "time in use; dashed: the iteration" : "time in use",
                   [](double s) { return text(seconds_words(s)); });
 }
 

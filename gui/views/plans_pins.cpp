@@ -1,5 +1,6 @@
 // Plans that are kept to compare with, and the picture of all.
 #include <QHeaderView>
+#include <QRegularExpression>
 #include <QResizeEvent>
 #include <QTextLayout>
 #include <QTextOption>
@@ -26,10 +27,11 @@ bool equal(const program::Plan& a, const program::Plan& b) { return program::to_
 /// "A", "B", … label the pinned plans.
 QString letter(std::size_t pin) { return QString(QChar('A' + static_cast<char>(pin))); }
 
-/// In as many lines as it takes, broken within "recompute=selective:40,none:56" after a sign rather than a letter.
+/// In as many lines as it takes, broken within "recompute=selective:40,none:56" after a sign rather than a
+/// letter, and not between a kind of node and its count.
 QString wrapped(QString words, const QFont& font, double width) {
   constexpr QChar kMayBreak(0x200B);  // a space of no width
-  for (const char sign : {'=', ':', ','}) words.replace(QLatin1Char(sign), QString(QLatin1Char(sign)) + kMayBreak);
+  for (const char sign : {'=', ','}) words.replace(QLatin1Char(sign), QString(QLatin1Char(sign)) + kMayBreak);
   QTextOption option;
   option.setWrapMode(QTextOption::WrapAtWordBoundaryOrAnywhere);
   QTextLayout layout(words, font);
@@ -42,6 +44,12 @@ QString wrapped(QString words, const QFont& font, double width) {
   }
   layout.endLayout();
   return lines.join('\n');
+}
+
+/// A kind of node and its count, "dgx-h100-80gb:8", are not parted by the end of a line.
+QString kept_together(QString words) {
+  static const QRegularExpression kCount(":(?=\\d)");
+  return words.replace(kCount, QString(":") + QChar(0x2060));  // a joiner of no width
 }
 
 }  // namespace
@@ -118,8 +126,9 @@ void PlansView::show_pins() {
     for (int r = 0; r < static_cast<int>(rows.size()); ++r) {
       const DifferenceRow& difference = rows[static_cast<std::size_t>(r)];
       for (int c = 0; c <= static_cast<int>(pins_.size()); ++c) {
-        auto* item = new QTableWidgetItem(c == 0 ? text(words_of(difference.name))
-                                                 : text(difference.values[static_cast<std::size_t>(c) - 1]));
+        auto* item =
+            new QTableWidgetItem(c == 0 ? text(words_of(difference.name))
+                                        : kept_together(text(difference.values[static_cast<std::size_t>(c) - 1])));
         if (difference.differs) {
           QFont font = item->font();
           font.setBold(true);
@@ -128,7 +137,7 @@ void PlansView::show_pins() {
           ground.setAlpha(60);
           item->setBackground(ground);
         }
-        item->setToolTip(item->text());
+        item->setToolTip(item->text().remove(QChar(0x2060)));
         comparison_->setItem(r, c, item);
       }
     }

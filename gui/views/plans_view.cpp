@@ -352,16 +352,17 @@ void PlansView::show_result(const Found& found) {
   const auto count = [](std::int64_t n) { return text(base::integer(static_cast<double>(n))); };
   const QString space = text(space_words(found.scenario));
   QString words = result.best.empty() ? QString("No plan fits. ") : QString();
-  words += QString("%1 plans%2: %3 cannot run, %4 proved slower, %5 simulated in %6; %7")
-               .arg(count(result.plans_in_space), space, count(result.plans_infeasible), count(result.plans_bounded),
-                    count(result.plans_simulated), text(seconds_words(result.seconds)),
-                    result.proved ? "none of the space is faster" : "stopped early, others may be faster");
+  words +=
+      QString("%1 plans%2: %3 cannot run, %4 proved slower, %5 simulated for the proof in %6; %7")
+          .arg(count(result.plans_in_space), space, count(result.plans_infeasible), count(result.plans_bounded),
+               count(result.plans_simulated), text(seconds_words(result.seconds)),
+               result.proved ? "none of the space is faster than the first" : "stopped early, others may be faster");
   answer_words_ = QString(result.proved ? "the fastest of %1 plans%2" : "the fastest found so far of %1 plans%2")
                       .arg(count(result.plans_in_space), space);
   status_->setToolTip("What a search leaves as it is: " +
                       text(display_name(planner::text_of(planner::held_fields(search_request(found.scenario, 1))))));
   if (const std::string room = planner::room_text(search_request(found.scenario, kBest)); !room.empty()) {
-    words += text("; " + room + fmt::format(", to fit with probability {}", planner::kFitProbability));
+    words += text("; " + room + fmt::format(", to fit with a probability of {:.0f} %", 100 * planner::kFitProbability));
   }
   for (const planner::Alternative& one : result.alternatives) {
     words +=

@@ -49,12 +49,12 @@ std::array<QString, kColumns> cells_of(const WhatIfRow& row) {
   return cells;
 }
 
-/// Ticks of what doubles stand at powers of two.
-Axis doubling_axis(const QString& title) {
+/// Ticks of what doubles stand at what was asked: `first`, twice it, …
+Axis doubling_axis(const QString& title, double first) {
   Axis axis;
-  axis.title = title + " (doubling)";
-  axis.text = [](double power) {
-    const double value = std::exp2(power);
+  axis.title = title;
+  axis.text = [first](double power) {
+    const double value = first * std::exp2(power);
     return std::abs(power - std::round(power)) < 1e-9 ? text(base::integer(value)) : QString();
   };
   return axis;
@@ -293,13 +293,16 @@ void WhatIfView::show_chart() {
   const bool in_days = answer_.request.question == Question::kPrice;
   const bool of_iterations = answer_.request.question == Question::kMemory;
   Line predicted{"predicted", series_colour(0), {}};
-  Line low{"90 % of measurements from", series_colour(1), {}}, high{"to", series_colour(2), {}};
+  Line low{"90 % of measurements lie above", series_colour(1), {}}, high{"and below", series_colour(1), {}};
   Line ideal{"if every device did as much as at first", link_colour(palette()), {}};
-  double most_s = 0;
+  double most_s = 0, first = 0;
+  for (const WhatIfRow& row : answer_.rows) {
+    if (row.best && (first == 0 || row.at < first)) first = row.at;
+  }
   for (const WhatIfRow& row : answer_.rows) {
     if (!row.best) continue;
     const simulator::Simulation& s = row.best->simulation;
-    const double x = traits.doubles ? std::log2(row.at) : row.at;
+    const double x = traits.doubles ? std::log2(row.at / first) : row.at;
     const auto y = [&](double iteration_s) {
       if (in_days) return row.training->seconds * iteration_s / s.iteration_s / kSecondsPerDay;
       return of_iterations ? iteration_s : s.tokens_per_s * s.iteration_s / iteration_s;
@@ -317,7 +320,7 @@ void WhatIfView::show_chart() {
     std::sort(line.points.begin(), line.points.end(), [](const QPointF& a, const QPointF& b) { return a.x() < b.x(); });
   }
   if (lines.front().points.size() < 2) lines.clear();
-  Axis x = traits.doubles ? doubling_axis(traits.axis) : Axis{};
+  Axis x = traits.doubles ? doubling_axis(traits.axis, first) : Axis{};
   Axis y;
   if (!traits.doubles) {
     x.title = traits.axis;

@@ -82,7 +82,7 @@ void MainWindow::make_menus() {
   edit->addAction("Copy the &picture of the view", QKeySequence("Ctrl+Shift+P"), this, [this] { copy_picture(); });
 
   QMenu* plan = menuBar()->addMenu("&Plan");
-  plan->addAction("&Search the best plan", QKeySequence("Ctrl+F"), this, [this] {
+  plan->addAction("&Search for the best plan", QKeySequence("Ctrl+F"), this, [this] {
     show_view(kPlans);
     plans_->search();
   });

@@ -61,7 +61,7 @@ StartPage::StartPage(QWidget* parent)
       kind_(choice("Kind of node")),
       nodes_(new QSpinBox),
       batch_(new QLineEdit("256")),
-      plan_own_(new PrimaryButton("Search its best plan")),
+      plan_own_(new PrimaryButton("Search for its best plan")),
       wrong_(new QLabel),
       recent_(new QListWidget),
       earlier_(new QPushButton("Work that was not saved, of an earlier window")) {
@@ -97,7 +97,7 @@ QLayout* StartPage::make_own() {
   nodes_->setAccessibleName("Nodes");
   nodes_->setRange(1, kMostNodes);
   nodes_->setValue(kUsualNodes);
-  batch_->setAccessibleName("Samples per step");
+  batch_->setAccessibleName("Global batch");
   wrong_->setAccessibleName("What is wrong with it");
   wrong_->setWordWrap(true);
   wrong_->hide();
@@ -106,7 +106,7 @@ QLayout* StartPage::make_own() {
   form->addRow("Model", model_);
   form->addRow("Kind of node", kind_);
   form->addRow("Nodes", nodes_);
-  form->addRow("Samples per step", batch_);
+  form->addRow("Global batch", batch_);
   auto* rows = new QVBoxLayout;
   rows->addWidget(heading("My cluster"));
   rows->addLayout(form);
@@ -196,7 +196,7 @@ void StartPage::plan_own_cluster() {
   try {
     const std::optional<std::int64_t> batch = parse_count(batch_->text().toStdString());
     if (!batch || *batch < 1 || *batch > kMostSamples) {
-      throw base::Failure(base::ErrorKind::kUsage, "Samples per step: a whole number, 1 or more, is needed.");
+      throw base::Failure(base::ErrorKind::kUsage, "Global batch: a whole number, 1 or more, is needed.");
     }
     const QString kind = kind_->currentText().trimmed();
     const bool counted = kind != "this-machine" && !kind.contains(".json");

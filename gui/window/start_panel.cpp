@@ -70,7 +70,7 @@ StartPanel::StartPanel(Document& document, QWidget* parent)
       altered_(new QLabel),
       unmeasured_(new QWidget),
       measure_(new QPushButton("Measure this machine")),
-      search_(new PrimaryButton("Search the best plan")) {
+      search_(new PrimaryButton("Search for the best plan")) {
   set_up_choices();
   about_->setWordWrap(true);
   about_->setAccessibleName("Size of the model");
@@ -86,7 +86,7 @@ StartPanel::StartPanel(Document& document, QWidget* parent)
   add_field(*form, "global_batch", "Global batch", "Samples per optimizer step");
   add_field(*form, "sequence", "Sequence", "Tokens per sample");
   add_field(*form, "mtp", "MTP modules", "Multi-token prediction: one more token each, predicted at the end; none: 0");
-  add_field(*form, "total_tokens", "Total tokens", "Of the whole training: 300 B, 1.5e12; none: not said");
+  add_field(*form, "total_tokens", "Total tokens", "Of the whole training: 300 billion, 1.5e12; none: not said");
   add_field(*form, "ranks", "Devices", "That a search may use; none: all");
   add_field(*form, "memory", "Device memory", "What a device has, with its unit: 80 GiB");
   add_field(*form, "fixed", "Hold fixed", "What a search leaves alone, comma separated: tensor parallel, ZeRO stage");
@@ -190,7 +190,7 @@ void StartPanel::add_field(QFormLayout& form, const QString& name, const QString
   edit->setAccessibleName(words);
   edit->setToolTip(help);
   if (name == "fixed") edit->setPlaceholderText("tensor parallel, ZeRO stage");
-  if (name == "total_tokens") edit->setPlaceholderText("not said: 300 B");
+  if (name == "total_tokens") edit->setPlaceholderText("not said; for example 300 billion");
   fields_[name] = edit;
   add_row(form, name, words, edit);
   connect(edit, &QLineEdit::editingFinished, this, [this, name] { apply(name); });

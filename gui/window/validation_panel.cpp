@@ -119,7 +119,7 @@ void ValidationPanel::show_answer(Answer answer) {
                       signed_percent(row.error));
     if (row.predicted_peak_bytes && row.measured_peak_bytes) {
       lines << QString(
-                   "Memory of the fullest rank, without what its device reserves, which the peak on top has in it: "
+                   "Peak memory of the fullest rank, without the device's reserve (the figure on top includes it): "
                    "predicted %1, measured %2.")
                    .arg(text(base::size(static_cast<std::int64_t>(*row.predicted_peak_bytes))),
                         text(base::size(static_cast<std::int64_t>(*row.measured_peak_bytes))));

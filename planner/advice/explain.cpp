@@ -167,9 +167,11 @@ class Explainer {
   void say_first_change() {
     const Tried* best = nullptr;
     std::size_t fit = 0;
+    bool narrow_is_faster = false;
     for (const Tried& tried : tried_) {
       if (!tried.fits()) continue;
       ++fit;
+      narrow_is_faster |= tried.narrow && tried.iteration_ps() < here_ps_;
       if (best == nullptr ||
           std::make_pair(tried.narrow, tried.iteration_ps()) < std::make_pair(best->narrow, best->iteration_ps())) {
         best = &tried;  // of those that a search would take
@@ -179,8 +181,10 @@ class Explainer {
     if (best == nullptr) {
       lines_.push_back(fmt::format("Tried {}.", count));
     } else if (best->iteration_ps() >= here_ps_) {
-      lines_.push_back(fmt::format("Tried {}: none is faster; the nearest is {}, {}.", count, best->neighbour.change,
-                                   outcome(*best)));
+      const std::string sure =
+          narrow_is_faster ? fmt::format(" that fits with a probability of {:.0f} %", 100 * kFitProbability) : "";
+      lines_.push_back(fmt::format("Tried {}: none{} is faster; the nearest is {}, {}.", count, sure,
+                                   best->neighbour.change, outcome(*best)));
     } else {
       lines_.push_back(
           fmt::format("Change first: {}: {}, the fastest of {}.", best->neighbour.change, outcome(*best), count));

@@ -59,12 +59,13 @@ std::string count(int runs) { return base::integer(runs); }
 
 std::string words_of(const Likeness& like, const ErrorOutlook& outlook) {
   if (outlook.runs > 0) {
-    return fmt::format("as {} measured runs of stack {} on {} ({}) came out", count(outlook.runs), like.stack,
+    return fmt::format("from the errors of {} measured runs of stack {} on {} ({})", count(outlook.runs), like.stack,
                        like.device, like.kind);
   }
   std::string words = fmt::format("no measured run of stack {} on {} ({})", like.stack, like.device, like.kind);
   if (outlook.on_device > 0)
-    return words + fmt::format("; judged by {} runs of other stacks or kinds there", count(outlook.on_device));
+    return words + fmt::format("; judged by {} runs of other stacks or kinds of model on {}", count(outlook.on_device),
+                               like.device);
   if (outlook.of_stack > 0)
     return words +
            fmt::format("; judged by {} of the stack on other devices, and by other stacks", count(outlook.of_stack));

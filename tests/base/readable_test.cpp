@@ -8,6 +8,7 @@ namespace {
 TEST(Dollars, AreRoundedToThreeDigits) {
   EXPECT_EQ(dollars(11119889), "$11.1M");
   EXPECT_EQ(dollars(1.2345e9), "$1.23B");
+  EXPECT_EQ(dollars(2595212), "$2.60M");
   EXPECT_EQ(dollars(84160), "$84,200");
   EXPECT_EQ(dollars(1000), "$1,000");
   EXPECT_EQ(dollars(12.349), "$12.3");
@@ -26,8 +27,8 @@ TEST(Energy, IsInTheUnitOfItsSize) {
 // What rounds up to the next unit is written in it.
 TEST(Dollars, TakeTheUnitOfTheRoundedValue) {
   EXPECT_EQ(dollars(999.6), "$1,000");
-  EXPECT_EQ(dollars(999600), "$1M");
-  EXPECT_EQ(dollars(999.9e6), "$1B");
+  EXPECT_EQ(dollars(999600), "$1.00M");
+  EXPECT_EQ(dollars(999.9e6), "$1.00B");
 }
 
 }  // namespace

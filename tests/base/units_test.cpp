@@ -82,6 +82,7 @@ TEST(Units, ShownWithThreeDigitsInTheUnitThatFits) {
   EXPECT_EQ(to_text(Seconds(34 * 86400.0)), "34.0 d");
   EXPECT_EQ(to_text(Bytes(61.0 * kGiB)), "61.0 GiB");
   EXPECT_EQ(to_text(Bytes(512)), "512 B");
+  EXPECT_EQ(to_text(Bytes(31)), "31 B");  // there is no part of one
   EXPECT_EQ(to_text(BytesPerSecond(25e9)), "25.0 GB/s");
   EXPECT_EQ(to_text(FlopsPerSecond(138e12)), "138 TFLOP/s");
   EXPECT_EQ(to_text(Watts(6500)), "6.50 kW");

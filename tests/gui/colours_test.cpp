@@ -18,6 +18,7 @@ using testing::HasSubstr;
 /// Okabe and Ito's own eight come to 7 by this measure.
 constexpr double kLeast = 14;
 constexpr double kLeastToGround = 16;
+constexpr double kLeastOnDark = 1.45;
 
 std::uint32_t number(const QColor& colour) { return colour.rgb() & 0xffffffU; }
 
@@ -43,6 +44,9 @@ TEST(Colours, EveryKindStandsOutFromTheGroundOfBothThemes) {
     for (const std::uint32_t kind : report::kKinds) {
       for (const QRgb ground : {colours.ground, colours.lane}) {
         EXPECT_GE(least_distance(kind, ground & 0xffffffU), kLeastToGround) << report::hex(kind);
+        if (theme == Theme::kDark) {
+          EXPECT_GE(contrast(QColor::fromRgb(kind), QColor::fromRgb(ground)), kLeastOnDark) << report::hex(kind);
+        }
       }
     }
   }

@@ -1,7 +1,12 @@
 // What pictures of every view for five jobs, at three sizes, showed to be wrong to whoever reads them word by word.
 #include <QHeaderView>
 
+#include "gui/look/theme.h"
+#include "gui/timeline/breakdown_panel.h"
+#include "gui/timeline/spans/program_spans.h"
+#include "gui/timeline/timeline_painter.h"
 #include "gui/views/cluster_legend.h"
+#include "tests/gui/colour_vision.h"
 #include "tests/gui/window_fixture.h"
 
 namespace trivium::gui {
@@ -132,6 +137,91 @@ TEST_F(Judged, NodesAreCalledNodesAndHaveTheNamesOfTheirKinds) {
     EXPECT_THAT(plain(title->words), testing::EndsWith(node.group == 0 ? "dgx-a100-80gb" : "dgx-h100-80gb"));
     EXPECT_LE(QFontMetricsF(title->font).horizontalAdvance(title->words), title->line.width() + 1);
   }
+}
+
+// The panel's palette changes after its parent's.
+TEST_F(Judged, IdleTimeHasTheColourOfItsLaneInEveryTheme) {
+  begin(staged_scenario());
+  window_.show_view(MainWindow::kTimeline);
+  ASSERT_TRUE(QTest::qWaitFor([&] { return window_.view_is_ready(); }, kPatienceMs));
+  for (const Theme theme : {Theme::kDark, Theme::kLight}) {
+    apply_theme(theme);
+    QTest::qWait(20);
+    const auto& panel = *window_.timeline().findChild<BreakdownPanel*>();
+    const auto found = panel.table().findItems("idle", Qt::MatchExactly | Qt::MatchRecursive);
+    ASSERT_FALSE(found.empty());
+    const QImage swatch = found[0]->icon(0).pixmap(12, 12).toImage();
+    EXPECT_EQ(swatch.pixel(6, 6) & 0xffffffU, TimelineColours(QApplication::palette()).lane & 0xffffffU);
+  }
+}
+
+// Those that a selection leaves out lie below a veil.
+TEST_F(Judged, LabelsOfDevicesAreReadWhereOthersAreSelected) {
+  begin(staged_scenario());
+  window_.show_view(MainWindow::kCluster);
+  QTest::qWait(20);
+  ClusterCanvas& canvas = window_.cluster().canvas();
+  for (const Theme theme : {Theme::kDark, Theme::kLight}) {
+    apply_theme(theme);
+    canvas.set_colour(DeviceColour::kPipeline);
+    canvas.select(0);
+    QTest::qWait(20);
+    const QImage picture = canvas.grab().toImage();
+    const double ratio = picture.devicePixelRatio();
+    for (const Box& place : canvas.map().nodes[0].places) {
+      const QRectF box = canvas.on_screen(place);
+      const QRect inside =
+          QRectF(box.topLeft() * ratio, box.size() * ratio).toRect().adjusted(5, 5, -5, -5);  // no frames
+      const QColor ground = picture.pixelColor(inside.topLeft());
+      double most = 1;
+      for (int y = inside.top(); y <= inside.bottom(); ++y) {
+        for (int x = inside.left(); x <= inside.right(); ++x) {
+          most = std::max(most, contrast(ground, picture.pixelColor(x, y)));
+        }
+      }
+      EXPECT_GE(most, 4) << ground.name().toStdString();
+    }
+  }
+  apply_theme(Theme::kLight);
+}
+
+TEST_F(Judged, RanksOfContextAreTold) {
+  Scenario scenario = staged_scenario();
+  scenario.file.job.plan.context = 2;
+  scenario.file.job.plan.attention = program::Attention::kFlash;
+  scenario.file.job.plan.data = std::max(1, scenario.file.job.plan.data / 2);
+  begin(scenario);
+  ASSERT_TRUE(window_.document().evaluation()->runs()) << window_.document().evaluation()->refusal;
+  EXPECT_THAT(rank_name(*window_.document().evaluation()->program, 0), HasSubstr(" · cp 0"));
+}
+
+// "dgx-a100-80gb: / 8, 512 samples" was read as 8,512.
+TEST_F(Judged, TheCountOfNodesStaysWithTheirKind) {
+  begin(with_cluster(staged_scenario(), "dgx-a100-80gb:2"));
+  window_.show_view(MainWindow::kPlans);
+  window_.plans().pin_current();
+  const QTableWidget& pins = window_.plans().comparison();
+  const auto cells = pins.findItems("dgx-a100-80gb:", Qt::MatchContains);
+  ASSERT_FALSE(cells.empty());
+  for (const QTableWidgetItem* cell : cells) EXPECT_TRUE(cell->text().contains(QString("80gb:") + QChar(0x2060)));
+}
+
+// 768, 1,536 and 3,072 are no powers of two.
+TEST_F(Judged, WhatDoublesIsNamedAtWhatWasAsked) {
+  begin(small_scenario());
+  window_.show_view(MainWindow::kWhatIf);
+  WhatIfView& view = window_.what_if();
+  view.question().setCurrentIndex(static_cast<int>(Question::kBatch));
+  view.value().setText("24:96");
+  Q_EMIT view.value().textEdited("24:96");
+  view.ask();
+  ASSERT_TRUE(QTest::qWaitFor([&] { return !view.is_asking(); }, kPatienceMs));
+  const auto& lines = view.chart().lines();
+  ASSERT_GE(lines.size(), 3U);
+  EXPECT_DOUBLE_EQ(lines[0].points.front().x(), 0);
+  EXPECT_DOUBLE_EQ(lines[0].points.back().x(), 2);
+  EXPECT_EQ(plain(view.chart().x_axis().text(1)), "48");
+  EXPECT_EQ(lines[1].colour, lines[2].colour);  // the two ends of one interval
 }
 
 TEST_F(Judged, WhatARunNeedsIsReadOnASmallScreen) {

@@ -232,6 +232,7 @@ std::string rank_name(const program::Program& program, int rank) {
   const program::Coordinates at = program.mesh.coordinates(rank);
   if (program.mesh.pipeline() > 1) name += fmt::format(" · stage {}", at.pipeline);
   if (program.mesh.tensor() > 1) name += fmt::format(" · tp {}", at.tensor);
+  if (program.mesh.context() > 1) name += fmt::format(" · cp {}", at.context);
   if (program.mesh.data() > 1) name += fmt::format(" · dp {}", at.data);
   return name;
 }

@@ -35,12 +35,40 @@ bool RowLayout::set_stores(std::vector<std::shared_ptr<const SpanStore>> stores)
 }
 
 void RowLayout::fold_to(int pixels) {
+  for (const RowKind kind : {RowKind::kDevice, RowKind::kNode, RowKind::kCluster}) set_all_folded(kind, false);
+  RowKind last = RowKind::kLane;
   for (const RowKind kind : {RowKind::kDevice, RowKind::kNode, RowKind::kCluster}) {
     place_with(RowHeights{});
     if (height_ <= pixels) break;
-    set_all_folded(kind, true);
+    set_all_folded(last = kind, true);
   }
+  if (last != RowKind::kLane) unfold_while_room(last, pixels);
   place();
+}
+
+// The first of every timeline, then the second: all are seen, and less is left empty.
+void RowLayout::unfold_while_room(RowKind kind, int pixels) {
+  std::vector<std::vector<RowId>> folded(stores_.size());
+  std::size_t most = 0;
+  for (std::size_t t = 0; t < stores_.size(); ++t) {
+    const auto& rows = stores_[t]->rows();
+    for (std::size_t r = 0; r < rows.size(); ++r) {
+      const RowId id{static_cast<int>(t), static_cast<std::int32_t>(r)};
+      if (rows[r].kind == kind && folded_.contains(id)) folded[t].push_back(id);
+    }
+    most = std::max(most, folded[t].size());
+  }
+  for (std::size_t n = 0; n < most; ++n) {
+    for (const auto& of_timeline : folded) {
+      if (n < of_timeline.size()) folded_.erase(of_timeline[n]);
+    }
+    place_with(RowHeights{});
+    if (height_ <= pixels) continue;
+    for (const auto& of_timeline : folded) {
+      if (n < of_timeline.size()) folded_.insert(of_timeline[n]);
+    }
+    return;
+  }
 }
 
 void RowLayout::set_folded(RowId id, bool folded) {

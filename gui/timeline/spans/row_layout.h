@@ -45,7 +45,8 @@ class RowLayout {
   void set_folded(RowId id, bool folded);
   /// Folds every row of that kind, or opens it.
   void set_all_folded(RowKind kind, bool folded);
-  /// Folds devices, then nodes, then whole timelines, until all has a height of so many pixels.
+  /// Folds devices, then nodes, then whole timelines, until all has a height of so many pixels; of the last kind as many
+  /// of every timeline as there is room for stay open.
   void fold_to(int pixels);
   /// Shows what lies below one row alone, or everything again. The row is opened.
   void set_only(std::optional<RowId> row);
@@ -78,6 +79,7 @@ class RowLayout {
   PlacedRow placed(RowId id, const RowHeights& heights) const;
   void place_listed(const RowHeights& heights);
   void place();
+  void unfold_while_room(RowKind kind, int pixels);
   void place_with(const RowHeights& heights);
   std::vector<std::shared_ptr<const SpanStore>> stores_;
   std::set<RowId> folded_;

@@ -55,6 +55,29 @@ TEST_F(RowLayoutTest, FoldsUntilAllHasRoom) {
   EXPECT_EQ(layout.rows()[0].height, 4 * 20);
 }
 
+// 4 nodes of 2 ranks in each of two timelines: in 400 pixels all nodes are folded but the first of both, below which
+// are 2 rows of ranks.
+TEST(RowLayout, KeepsOpenOfEveryTimelineWhatThereIsRoomFor) {
+  const auto large = make_spans({.nodes = 4, .devices_per_node = 2, .spans_per_lane = 3});
+  RowLayout layout;
+  layout.set_stores({large, large});
+  const auto open = [&](int pixels) {
+    layout.fold_to(pixels);
+    EXPECT_LE(layout.height(), pixels);
+    std::array<int, 2> ranks{};
+    for (const PlacedRow& row : layout.rows()) {
+      const Row& shown = large->rows()[static_cast<std::size_t>(row.id.row)];
+      ranks[static_cast<std::size_t>(row.id.timeline)] += shown.kind == RowKind::kDevice ? 1 : 0;
+    }
+    EXPECT_EQ(ranks[0], ranks[1]) << pixels;
+    return ranks[0];
+  };
+  EXPECT_EQ(open(1'500), 8);
+  EXPECT_EQ(open(320), 2);
+  EXPECT_EQ(open(230), 0);
+  EXPECT_EQ(open(1'500), 8);  // as the window grows again
+}
+
 TEST_F(RowLayoutTest, HidesWhatIsBelowAFoldedRow) {
   layout.set_folded({0, 2}, true);
   EXPECT_EQ(names(layout, *store),

@@ -6,6 +6,7 @@
 #include "program/lower/layout.h"
 #include "program/lower/lower.h"
 #include "program/lower/settings.h"
+#include "simulator/analytic/pass_layer.h"
 
 namespace trivium::simulator {
 namespace {
@@ -122,16 +123,49 @@ std::vector<ChunkKey> CostEstimator::keys_of(const Plan& plan) const {
 
 KindCosts CostEstimator::anew(const ChunkKey& one_layer, int stage, bool leads_back,
                               const SharedCosts::Wanted& wanted) const {
+  if (wanted.passes) return passes_anew(one_layer, stage);
+  Program program = without_bodies();
+  const program::KindParts parts{.state = wanted.state, .transfers = wanted.transfers};
+  program.kinds.push_back(program::make_parts(job(), stack_, one_layer, parts, program.bodies));
+  give_tasks(program, stage, leads_back, wanted);
+  return kind_costs(cost(program, cluster_), placed_.get(), stage, 0);
+}
+
+// Where nodes are alike a layer is lowered and its kernels are costed once for all places of its ranks.
+KindCosts CostEstimator::passes_anew(const ChunkKey& one_layer, int stage) const {
+  const auto lowered = [&] {
+    Program program = without_bodies();
+    program.kinds.push_back(program::make_chunk_template(job(), stack_, one_layer, 0, program.bodies));
+    shared_->note_bytes(job(), one_layer, program.kinds.front().bytes);
+    return program;
+  };
+  const hardware::Cluster& placed = placed_.get();
+  if (!cluster_.homogeneous() || shares_cores(job().plan, cluster_)) {
+    Program program = lowered();
+    give_tasks(program, stage, false, {.passes = true});
+    const CostedProgram costed = cost(program, cluster_);
+    return simulator::pass_costs(pass_layer(program, 0), times_of(costed, stage, 0), program, placed, stage,
+                                 merged_lanes_);
+  }
+  const std::shared_ptr<const CostedPassLayer> layer = shared_->layer(job(), one_layer, [&] {
+    return costed_pass_layer(lowered(), 0, cluster_.groups.front().node.device);
+  });
+  const PassOpTimes times = times_of(*layer, program_, cluster_, stage);
+  return simulator::pass_costs(layer->layer, times, program_, placed, stage, merged_lanes_);
+}
+
+Program CostEstimator::without_bodies() const {
   Program program;
   program.settings = program_.settings;
   program.stack = stack_;
   program.mesh = program_.mesh;
-  program.kinds.push_back(program::make_chunk_template(job(), stack_, one_layer, 0, program.bodies));
-  shared_->note_bytes(job(), one_layer, program.kinds.front().bytes);
+  return program;
+}
+
+void CostEstimator::give_tasks(Program& program, int stage, bool leads_back, const SharedCosts::Wanted& wanted) const {
   program.roles.resize(static_cast<std::size_t>(stage) + 1);
   for (int s = 0; s <= stage; ++s) program.roles[static_cast<std::size_t>(s)].stage = s;
   add_bodies(program.roles.back(), program.kinds.front(), job().plan.pipeline, leads_back, wanted);
-  return kind_costs(cost(program, cluster_), placed_.get(), stage, 0);
 }
 
 std::size_t CostEstimator::kind_of(int layer) const {

@@ -98,8 +98,12 @@ class CostEstimator {
       const program::Plan& plan, const std::vector<program::ChunkKey>& chunks,
       const std::function<KindCosts(const program::ChunkKey&, int stage, bool leads_back)>& costs_of) const;
   std::vector<program::ChunkKey> keys_of(const program::Plan& plan) const;  // of every chunk, in model order
+  /// Passes, or all else that is wanted.
   KindCosts anew(const program::ChunkKey& one_layer, int stage, bool leads_back,
                  const SharedCosts::Wanted& wanted) const;
+  KindCosts passes_anew(const program::ChunkKey& one_layer, int stage) const;
+  program::Program without_bodies() const;
+  void give_tasks(program::Program& program, int stage, bool leads_back, const SharedCosts::Wanted& wanted) const;
   const KindCosts& costs(const program::ChunkKey& key, int stage, SharedCosts::Part part = SharedCosts::Part::kAll,
                          bool leads_back = false);
   KindCosts pass_costs(const program::ChunkKey& key, int stage, SharedCosts::Part part, bool leads_back);

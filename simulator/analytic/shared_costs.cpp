@@ -24,6 +24,7 @@ void append(Key& key, const ChunkKey& kind) {
                          kind.again, kind.phase});
 }
 
+constexpr std::size_t kMostLayers = 4096;  // some 100 MB
 constexpr auto kStagingAt = static_cast<std::size_t>(Space::kStaging);
 
 bool keeps(Storage storage) { return storage == Storage::kNone; }
@@ -142,7 +143,7 @@ KindCosts SharedCosts::with_ends(const Job& job, const ChunkKey& kind, const Sta
              program::traits_of(p.schedule).splits_backward, p.overlap.expert, kind.embedding, kind.head, place.dense);
   auto ends = find(ends_, key);
   if (!ends) {
-    const KindCosts fresh = passes_of(coster(kind, {true, false, false}));
+    const KindCosts fresh = passes_of(coster(kind, {.passes = true}));
     const std::lock_guard lock(mutex_);
     ends = ends_.try_emplace(key, fresh).first->second;
   }
@@ -182,10 +183,14 @@ KindCosts SharedCosts::costs(const Job& job, const ChunkKey& kind, const StagePl
     state = find(states_, state_key);
   }
   const Wanted missing{!passes, sends && !sent, all && !state};
-  if (missing.any()) {
-    const KindCosts fresh = coster(kind, missing);
+  if (missing.passes) {
+    const KindCosts fresh = passes_of(coster(kind, {.passes = true}));
     const std::lock_guard lock(mutex_);
-    if (missing.passes) passes = passes_.try_emplace(std::move(pass_key), passes_of(fresh)).first->second;
+    passes = passes_.try_emplace(std::move(pass_key), fresh).first->second;
+  }
+  if (missing.transfers || missing.state) {
+    const KindCosts fresh = coster(kind, {.transfers = missing.transfers, .state = missing.state});
+    const std::lock_guard lock(mutex_);
     if (missing.transfers) sent = transfers_.try_emplace(std::move(transfer_key), transfers_of(fresh)).first->second;
     if (missing.state) state = states_.try_emplace(std::move(state_key), fresh).first->second;
   }
@@ -193,6 +198,29 @@ KindCosts SharedCosts::costs(const Job& job, const ChunkKey& kind, const StagePl
   if (sends) costs = joined(costs, *sent);
   set_passes(costs, *passes);
   return costs;
+}
+
+std::shared_ptr<const CostedPassLayer> SharedCosts::layer(const Job& job, const ChunkKey& kind,
+                                                          const std::function<CostedPassLayer()>& lower) {
+  Key key = pass_fields(job, kind);
+  {
+    const std::lock_guard lock(mutex_);
+    if (const auto known = layer_of_.find(key); known != layer_of_.end()) {
+      layers_.splice(layers_.begin(), layers_, known->second);
+      return layers_.front().layer;
+    }
+  }
+  auto fresh = std::make_shared<const CostedPassLayer>(lower());
+  const std::lock_guard lock(mutex_);
+  const auto [known, is_new] = layer_of_.try_emplace(key);
+  if (!is_new) return known->second->layer;
+  layers_.push_front({std::move(key), std::move(fresh)});
+  known->second = layers_.begin();
+  if (layers_.size() > kMostLayers) {
+    layer_of_.erase(layers_.back().key);
+    layers_.pop_back();
+  }
+  return layers_.front().layer;
 }
 
 // Buffers of a space are consecutive: slots of copies are those of the state, followed by those of the

@@ -5,6 +5,7 @@
 #include <array>
 #include <cstdint>
 #include <functional>
+#include <list>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -14,6 +15,7 @@
 
 #include "program/lower/chunk_template.h"
 #include "simulator/analytic/kind_costs.h"
+#include "simulator/analytic/pass_layer.h"
 #include "simulator/analytic/stage_places.h"
 #include "simulator/memory/limits.h"
 
@@ -30,7 +32,7 @@ struct Frames {
 class SharedCosts {
  public:
   using Bytes = program::ChunkBytes;
-  /// Costs a kind of one layer anew: of it what is asked for, and zero for the rest.
+  /// Costs a kind of one layer anew: of it what is asked for, passes alone or all else, and zero for the rest.
   struct Wanted {
     bool passes = false, transfers = false, state = false;
     bool any() const { return passes || transfers || state; }
@@ -42,6 +44,10 @@ class SharedCosts {
   /// Of a kind of one layer on a stage at `place`. `coster` is asked for what is not known.
   KindCosts costs(const program::Job& job, const program::ChunkKey& key, const StagePlace& place, Part part,
                   const Coster& coster);
+
+  /// Passes of a kind of one layer, wherever its ranks lie. `lower` is asked for what is not known, or was forgotten.
+  std::shared_ptr<const CostedPassLayer> layer(const program::Job& job, const program::ChunkKey& key,
+                                               const std::function<CostedPassLayer()>& lower);
 
   /// Bytes of the kind `key` under a plan; lowered where no plan needed them before.
   Bytes bytes(const program::Job& job, const program::StackTraits& stack, const program::ChunkKey& key);
@@ -67,7 +73,14 @@ class SharedCosts {
   KindCosts with_ends(const program::Job& job, const program::ChunkKey& kind, const StagePlace& place,
                       const Coster& coster);
 
+  struct Layer {
+    Key key;
+    std::shared_ptr<const CostedPassLayer> layer;
+  };
+
   std::mutex mutex_;
+  std::list<Layer> layers_;  // the one last asked for first
+  std::map<Key, std::list<Layer>::iterator> layer_of_;
   std::map<Key, KindCosts> passes_, ends_, states_, transfers_;
   std::map<Key, Bytes> pass_bytes_, state_bytes_;
   std::map<Key, std::vector<Frames>> frames_;

@@ -48,7 +48,6 @@ bool Tree::first_stage_may_fit(const Branch& branch, const Plan& plan, CostEstim
 // stage that is too small is enough.
 std::vector<char> Tree::states_that_may_fit(const Branch& branch, const Plan& plan, CostEstimator& estimator) {
   std::vector<char> fit(branch.states.size(), 1);
-  if (plan.stage_layers != branch.plan.stage_layers) return fit;  // the states' bytes are of other layers
   CostEstimator::MemoryByStage memory(estimator, plan);
   std::shared_ptr<StateBytes> state;
   std::size_t left = fit.size();

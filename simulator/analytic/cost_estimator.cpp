@@ -5,7 +5,6 @@
 
 #include "program/lower/layout.h"
 #include "program/lower/lower.h"
-#include "program/lower/settings.h"
 #include "simulator/analytic/pass_layer.h"
 
 namespace trivium::simulator {
@@ -98,10 +97,10 @@ CostEstimator::CostEstimator(program::Job job, const hardware::Cluster& cluster,
       own_(shared != nullptr ? nullptr : std::make_unique<SharedCosts>()),
       shared_(shared != nullptr ? shared : own_.get()) {
   program_.job = std::move(job);
-  layer_kinds_ = models::layer_kinds(program_.job.model);
+  layers_ = &shared_->layers(program_.job.model);
   program_.job.plan = program::normalised(std::move(program_.job.plan));
   program_.stack = stack_;
-  program_.settings = program::settings_of(program_.job, stack_);
+  program_.settings = shared_->settings(program_.job, stack_);
   program_.mesh = program::Mesh(program_.job.plan, program::key_ranks(program_.job));
   sharding_ = program::Sharding(program_.job, stack_);
   for (const hardware::NodeGroup& group : placed_.get().groups) merged_lanes_ |= !group.node.asynchronous_lanes;
@@ -114,7 +113,7 @@ std::vector<ChunkKey> CostEstimator::keys_of(const Plan& plan) const {
   int first_layer = 0;
   for (std::size_t i = 0; i < layers.size(); ++i) {
     ChunkKey key{.layers = layers[i], .embedding = i == 0, .head = i + 1 == layers.size()};
-    key.phase = layer_kinds_.size() == 1 ? 0 : program::phase_of(job().model, first_layer, layers[i]);
+    key.phase = layer_kinds().size() == 1 ? 0 : layers_->first_alike(first_layer, layers[i]);
     keys.push_back(program::with_recompute(key, plan, static_cast<int>(i)));
     first_layer += layers[i];
   }
@@ -169,16 +168,12 @@ void CostEstimator::give_tasks(Program& program, int stage, bool leads_back, con
 }
 
 std::size_t CostEstimator::kind_of(int layer) const {
-  if (layer_kinds_.size() == 1) return 0;
-  const models::LayerKind kind = job().model.layer_kind(layer);
-  const auto known = std::find_if(layer_kinds_.begin(), layer_kinds_.end(),
-                                  [&](const models::LayersOfKind& alike) { return alike.kind == kind; });
-  return static_cast<std::size_t>(known - layer_kinds_.begin());
+  return static_cast<std::size_t>(layers_->kind_of[static_cast<std::size_t>(layer)]);
 }
 
 CostEstimator::Counts CostEstimator::layers_of(const ChunkKey& key) const {
   Counts counts{};
-  if (layer_kinds_.size() == 1) {
+  if (layer_kinds().size() == 1) {
     counts.front() = key.layers;
     return counts;
   }
@@ -189,7 +184,7 @@ CostEstimator::Counts CostEstimator::layers_of(const ChunkKey& key) const {
 }
 
 std::int64_t CostEstimator::least(const ByLayerKind<std::int64_t>& by_kind) const {
-  return *std::min_element(by_kind.begin(), by_kind.begin() + static_cast<std::ptrdiff_t>(layer_kinds_.size()));
+  return *std::min_element(by_kind.begin(), by_kind.begin() + static_cast<std::ptrdiff_t>(layer_kinds().size()));
 }
 
 // Transfers of chunks on the way back go the other way: other ones than the same place has else.
@@ -201,7 +196,7 @@ const KindCosts& CostEstimator::costs(const ChunkKey& key, int stage, SharedCost
     if (asked.key == alike && asked.place == place && asked.part == part) return asked.costs;
   }
   std::vector<KindCosts> by_kind;
-  for (const models::LayersOfKind& kind : layer_kinds_) {
+  for (const models::LayersOfKind& kind : layer_kinds()) {
     const ChunkKey one{1, key.embedding, key.head, key.recompute, key.modules, 0, static_cast<int>(kind.first)};
     by_kind.push_back(shared_->costs(
         job(), one, place, part,
@@ -214,7 +209,7 @@ const KindCosts& CostEstimator::costs(const ChunkKey& key, int stage, SharedCost
 std::vector<CostEstimator::StagePass> CostEstimator::stage_passes(const Plan& plan) {
   return passes_with(plan, [this](const ByLayerKind<std::int64_t>& layer) {
     std::int64_t sum = 0;
-    for (std::size_t kind = 0; kind < layer_kinds_.size(); ++kind) sum += layer_kinds_[kind].count * layer[kind];
+    for (std::size_t kind = 0; kind < layer_kinds().size(); ++kind) sum += layer_kinds()[kind].count * layer[kind];
     return sum / job().model.layers;
   });
 }
@@ -323,10 +318,10 @@ ScheduleCosts CostEstimator::passes_of(const Plan& plan, const std::vector<Chunk
 LayerTurns CostEstimator::turns_of(const ChunkKey& key, const KindCosts& costs) const {
   LayerTurns turns{{{costs.forward_lead, 0, 0}}, {{costs.backward_lead, 0, 0}}};
   ByLayerKind<LayerTurns> of_kinds;
-  for (std::size_t kind = 0; kind < layer_kinds_.size(); ++kind) {
+  for (std::size_t kind = 0; kind < layer_kinds().size(); ++kind) {
     if (costs.turns[kind]) {
       of_kinds[kind] = *costs.turns[kind];
-    } else if (!layer_kinds_[kind].kind.mixture) {
+    } else if (!layer_kinds()[kind].kind.mixture) {
       of_kinds[kind] = {{{costs.forward.layer[kind], 0, 0}}, {{costs.backward.layer[kind], 0, 0}}};
     } else {
       return {};
@@ -387,8 +382,8 @@ void CostEstimator::add_copies(ScheduleCosts::Chunk& chunk, const ChunkKey& key,
 std::int64_t CostEstimator::state_copies(const ChunkKey& key, const KindCosts& costs, const KindCosts& middle) const {
   const Counts layers = layers_of(key);
   std::int64_t fetch = 0, dense = 0;
-  for (std::size_t kind = 0; kind < layer_kinds_.size(); ++kind) {
-    if (layer_kinds_[kind].kind.mixture) continue;
+  for (std::size_t kind = 0; kind < layer_kinds().size(); ++kind) {
+    if (layer_kinds()[kind].kind.mixture) continue;
     fetch = middle.fetch_state.layer[kind];
     dense += layers[kind] * (fetch + middle.store_state.layer[kind]);
   }
@@ -444,8 +439,8 @@ void CostEstimator::add_bus(ScheduleCosts& schedule_costs, const ChunkKey& key, 
 // says too much.
 std::int64_t CostEstimator::norm(const Counts& layers, const KindCosts& middle) const {
   std::int64_t dense = 0, mixtures = 0;
-  for (std::size_t kind = 0; kind < layer_kinds_.size(); ++kind) {
-    (layer_kinds_[kind].kind.mixture ? mixtures : dense) += layers[kind] * middle.norm.layer[kind];
+  for (std::size_t kind = 0; kind < layer_kinds().size(); ++kind) {
+    (layer_kinds()[kind].kind.mixture ? mixtures : dense) += layers[kind] * middle.norm.layer[kind];
   }
   return std::max(dense, mixtures);
 }

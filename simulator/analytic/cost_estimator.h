@@ -84,7 +84,7 @@ class CostEstimator {
     PartTimes forward, backward, weights, exchanges, copies;
   };
   std::vector<StageKinds> passes_by_kind(const program::Plan& plan);
-  const std::vector<models::LayersOfKind>& layer_kinds() const { return layer_kinds_; }
+  const std::vector<models::LayersOfKind>& layer_kinds() const { return layers_->kinds; }
   /// The least that a layer without embedding and head takes of any stage for a micro-batch, both passes (ps).
   std::int64_t layer_ps();
 
@@ -134,11 +134,11 @@ class CostEstimator {
   const hardware::Cluster& cluster_;
   PlacedCluster placed_;
   const program::StackTraits& stack_;
-  std::vector<models::LayersOfKind> layer_kinds_;
   program::Sharding sharding_{};
   bool merged_lanes_ = false;
   std::unique_ptr<SharedCosts> own_;  // where none was given
   SharedCosts* shared_;
+  const SharedCosts::Layers* layers_ = nullptr;
   std::shared_ptr<const std::vector<StagePlace>> places_;  // by stage
   /// What was asked of `shared_`, again and again for every chunk.
   struct Asked {

@@ -101,7 +101,7 @@ CostEstimator::Bytes CostEstimator::bytes(const ChunkKey& key) {
 }
 
 int CostEstimator::layers_alike(const ChunkKey& key) const {
-  if (layer_kinds_.size() == 1) return key.layers - key.again;
+  if (layer_kinds().size() == 1) return key.layers - key.again;
   const auto keeps = [&](int layer) {
     const models::LayerKind kind = job().model.layer_kind(key.phase + layer);
     return std::pair(kind.mixture, job().model.norms_heads(kind));

@@ -21,7 +21,7 @@ KindCosts CostEstimator::pass_costs(const ChunkKey& key, int stage, SharedCosts:
   for (PartTimes KindCosts::*pass :
        {&KindCosts::forward, &KindCosts::backward, &KindCosts::weights, &KindCosts::forward_bus,
         &KindCosts::backward_bus, &KindCosts::forward_through, &KindCosts::backward_through}) {
-    for (std::size_t kind = 0; kind < layer_kinds_.size(); ++kind) {
+    for (std::size_t kind = 0; kind < layer_kinds().size(); ++kind) {
       (all.*pass).ends += again[kind] * ((full.*pass).layer[kind] - (all.*pass).layer[kind]);
     }
   }
@@ -38,7 +38,7 @@ ScheduleCosts CostEstimator::least_passes(const Plan& plan) {
     key.recompute = program::Recompute::kSelective;
     key.modules = program::ModuleSet::all();
     const KindCosts& fewest = costs(key, stage, SharedCosts::Part::kPasses);
-    for (std::size_t kind = 0; kind < layer_kinds_.size(); ++kind) {
+    for (std::size_t kind = 0; kind < layer_kinds().size(); ++kind) {
       least.copies.layer[kind] = std::min(least.copies.layer[kind], fewest.copies.layer[kind]);
       least.copies_bus.layer[kind] = std::min(least.copies_bus.layer[kind], fewest.copies_bus.layer[kind]);
     }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "program/lower/settings.h"
 #include "program/schedules/slots.h"
 
 namespace trivium::simulator {
@@ -128,8 +129,51 @@ KindCosts joined(KindCosts costs, const KindCosts& transfers) {
 
 }  // namespace
 
+// FNV-1a over whole numbers, and what mixes their upper bits into the lower ones.
+std::size_t SharedCosts::Hash::operator()(const Key& key) const {
+  std::uint64_t hash = 0xcbf29ce484222325;
+  for (const std::int64_t value : key) {
+    hash = (hash ^ static_cast<std::uint64_t>(value)) * 0x100000001b3;
+    hash ^= hash >> 29;
+  }
+  return hash;
+}
+
+int SharedCosts::Layers::first_alike(int layer, int count) const {
+  const auto alike = kind_of.begin() + layer;
+  const auto found = std::search(kind_of.begin(), alike + count, alike, alike + count);
+  return static_cast<int>(found - kind_of.begin());
+}
+
+const SharedCosts::Layers& SharedCosts::layers(const models::Model& model) {
+  const std::lock_guard lock(mutex_);
+  if (layers_alike_) return *layers_alike_;
+  Layers layers{models::layer_kinds(model), {}};
+  for (std::int64_t layer = 0; layer < model.layers; ++layer) {
+    const models::LayerKind kind = model.layer_kind(layer);
+    const auto known = std::ranges::find(layers.kinds, kind, &models::LayersOfKind::kind);
+    layers.kind_of.push_back(static_cast<int>(known - layers.kinds.begin()));
+  }
+  layers_alike_ = std::make_unique<const Layers>(std::move(layers));
+  return *layers_alike_;
+}
+
+program::Settings SharedCosts::settings(const Job& job, const program::StackTraits& stack) {
+  const program::Settings* other = nullptr;
+  {
+    const std::lock_guard lock(mutex_);
+    other = settings_.get();
+  }
+  if (other != nullptr) return program::settings_of(job, stack, other);
+  auto fresh = std::make_unique<const program::Settings>(program::settings_of(job, stack));
+  const program::Settings copy = *fresh;
+  const std::lock_guard lock(mutex_);
+  if (!settings_) settings_ = std::move(fresh);
+  return copy;
+}
+
 template <class Value>
-std::optional<Value> SharedCosts::find(const std::map<Key, Value>& known, const Key& key) {
+std::optional<Value> SharedCosts::find(const Known<Value>& known, const Key& key) {
   const std::lock_guard lock(mutex_);
   const auto found = known.find(key);
   return found == known.end() ? std::nullopt : std::optional<Value>(found->second);

@@ -79,13 +79,16 @@ void set_pairs(ScheduleCosts& costs, const std::vector<LayerTurns>& turns) {
   }
 }
 
+struct Transfers {
+  std::int64_t send_forward, send_backward, gather_forward, gather_backward, bus;
+};
+
 // Nothing is sent between chunks of one stage that follow each other.
-KindCosts without_transfers_on_stage(KindCosts costs, const Plan& plan, int position) {
+Transfers transfers_of(const KindCosts& costs, const Plan& plan, int position) {
   const bool from_here = plan.stays(position), stays_here = position + 1 < plan.chunks() && plan.stays(position + 1);
-  if (from_here) costs.send_backward = costs.gather_forward = 0;
-  if (stays_here) costs.send_forward = costs.gather_backward = 0;
-  if (from_here || stays_here) costs.send_bus = 0;
-  return costs;
+  return {stays_here ? 0 : costs.send_forward, from_here ? 0 : costs.send_backward,
+          from_here ? 0 : costs.gather_forward, stays_here ? 0 : costs.gather_backward,
+          from_here || stays_here ? 0 : costs.send_bus};
 }
 
 }  // namespace
@@ -110,6 +113,7 @@ CostEstimator::CostEstimator(program::Job job, const hardware::Cluster& cluster,
 std::vector<ChunkKey> CostEstimator::keys_of(const Plan& plan) const {
   const std::vector<int> layers = program::chunk_layers(job().model.layers, plan);
   std::vector<ChunkKey> keys;
+  keys.reserve(layers.size());
   int first_layer = 0;
   for (std::size_t i = 0; i < layers.size(); ++i) {
     ChunkKey key{.layers = layers[i], .embedding = i == 0, .head = i + 1 == layers.size()};
@@ -193,7 +197,7 @@ const KindCosts& CostEstimator::costs(const ChunkKey& key, int stage, SharedCost
   if (leads_back) place.transfers = -1 - place.transfers;
   const ChunkKey alike{1, key.embedding, key.head, key.recompute, key.modules};
   for (const Asked& asked : asked_) {
-    if (asked.key == alike && asked.place == place && asked.part == part) return asked.costs;
+    if (asked.key == alike && asked.place == place && asked.part == part) return *asked.costs;
   }
   std::vector<KindCosts> by_kind;
   for (const models::LayersOfKind& kind : layer_kinds()) {
@@ -202,8 +206,9 @@ const KindCosts& CostEstimator::costs(const ChunkKey& key, int stage, SharedCost
         job(), one, place, part,
         [&](const ChunkKey& wanted, const SharedCosts::Wanted& of) { return anew(wanted, stage, leads_back, of); }));
   }
-  asked_.push_back({alike, place, part, joined(by_kind)});
-  return asked_.back().costs;
+  costs_.push_back(joined(by_kind));
+  asked_.push_back({alike, place, part, &costs_.back()});
+  return costs_.back();
 }
 
 std::vector<CostEstimator::StagePass> CostEstimator::stage_passes(const Plan& plan) {
@@ -220,6 +225,7 @@ std::vector<CostEstimator::StagePass> CostEstimator::least_stage_passes(const Pl
 
 std::vector<CostEstimator::StageKinds> CostEstimator::passes_by_kind(const Plan& plan) {
   std::vector<StageKinds> passes;
+  passes.reserve(static_cast<std::size_t>(plan.pipeline));
   for (const ChunkKey& key : keys_of(plan)) {
     const KindCosts& c = costs(key, static_cast<int>(passes.size()), SharedCosts::Part::kPasses);
     passes.push_back({c.forward, c.backward, c.weights, c.exchanges, merged_lanes_ ? PartTimes{} : c.copies});
@@ -231,8 +237,9 @@ std::vector<CostEstimator::StagePass> CostEstimator::passes_with(
     const Plan& plan, const std::function<std::int64_t(const ByLayerKind<std::int64_t>&)>& layer) {
   const auto part = [&](const PartTimes& times) { return StageTimes{times.ends, layer(times.layer)}; };
   std::vector<StagePass> passes;
+  passes.reserve(static_cast<std::size_t>(plan.pipeline));
   for (const ChunkKey& key : keys_of(plan)) {
-    const KindCosts c = pass_costs(key, static_cast<int>(passes.size()), SharedCosts::Part::kPasses, false);
+    const KindCosts& c = pass_costs(key, static_cast<int>(passes.size()), SharedCosts::Part::kPasses, false);
     passes.push_back({part(c.forward), part(c.backward), part(c.weights), part(c.exchanges),
                       merged_lanes_ ? 0 : layer(c.copies.layer)});
   }
@@ -272,30 +279,30 @@ ScheduleCosts CostEstimator::empty_schedule_costs(const Plan& plan, std::size_t 
 }
 
 ScheduleCosts CostEstimator::passes(const Plan& plan) {
-  return passes_of(plan, keys_of(plan), [&](const ChunkKey& key, int stage, bool leads_back) {
+  return passes_of(plan, keys_of(plan), [&](const ChunkKey& key, int stage, bool leads_back) -> const KindCosts& {
     return pass_costs(key, stage, SharedCosts::Part::kPassesAndTransfers, leads_back);
   });
 }
 
 ScheduleCosts CostEstimator::passes_of(const Plan& plan, const std::vector<ChunkKey>& chunks,
-                                       const std::function<KindCosts(const ChunkKey&, int, bool)>& costs_of) const {
+                                       const CostsOf& costs_of) const {
   ScheduleCosts schedule_costs = empty_schedule_costs(plan, chunks.size());
   std::vector<LayerTurns> turns;
   for (std::size_t i = 0; i < chunks.size(); ++i) {
     const int position = static_cast<int>(i), layers = chunks[i].layers;
     const bool leads_back = program::traits_of(plan.schedule).leads_back(position / plan.pipeline);
     const Counts of_kinds = layers_of(chunks[i]);
-    const KindCosts c =
-        without_transfers_on_stage(costs_of(chunks[i], plan.stage_of(position), leads_back), plan, position);
+    const KindCosts& c = costs_of(chunks[i], plan.stage_of(position), leads_back);
+    const Transfers sent = transfers_of(c, plan, position);
     ScheduleCosts::Chunk& chunk = schedule_costs.chunks[i];
     chunk.forward = c.forward.of(of_kinds);
     chunk.backward = c.backward.of(of_kinds);
     chunk.weights = c.weights.of(of_kinds);
     chunk.exchanges = c.exchanges.of(of_kinds);
-    chunk.send_forward += c.send_forward;
-    chunk.send_backward += c.send_backward;
-    if (i > 0) schedule_costs.chunks[i - 1].send_forward += c.gather_forward;
-    if (i + 1 < chunks.size()) schedule_costs.chunks[i + 1].send_backward += c.gather_backward;
+    chunk.send_forward += sent.send_forward;
+    chunk.send_backward += sent.send_backward;
+    if (i > 0) schedule_costs.chunks[i - 1].send_forward += sent.gather_forward;
+    if (i + 1 < chunks.size()) schedule_costs.chunks[i + 1].send_backward += sent.gather_backward;
     chunk.layers = layers;
     chunk.kind = static_cast<int>(std::find(chunks.begin(), chunks.end(), chunks[i]) - chunks.begin());
     add_copies(chunk, chunks[i], c);
@@ -304,7 +311,7 @@ ScheduleCosts CostEstimator::passes_of(const Plan& plan, const std::vector<Chunk
     const std::int64_t inside = all_but_two(copies, of_kinds);
     chunk.forward_bus = forward + inside;
     chunk.backward_bus = backward + inside;
-    chunk.bus = forward + backward + copies.of(of_kinds) + c.send_bus;
+    chunk.bus = forward + backward + copies.of(of_kinds) + sent.bus;
     chunk.forward_through = c.forward_through.of(of_kinds);
     chunk.backward_through = c.backward_through.of(of_kinds);
     hold_to_bus(chunk, plan.overlap.expert);

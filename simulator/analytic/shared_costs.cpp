@@ -45,12 +45,17 @@ int place_of_passes(const Job& job, const ChunkKey& kind, const StagePlace& plac
   return is_dense_layer(job, kind) ? place.dense : place.passes;
 }
 
+// The host of some stacks takes longer for tensor collectives in a pipeline.
+bool issues_longer(const Plan& plan) {
+  return plan.tensor > 1 && plan.pipeline > 1 && program::find_stack(plan.stack)->pipelined_issue > 0;
+}
+
 Key pass_fields(const Job& job, const ChunkKey& kind) {
   const Plan& p = job.plan;
   const bool dense = job.model.experts && is_dense_layer(job, kind);
   Key key = key_of(p.tensor, p.context, p.context_method, dense ? 1 : p.expert, dense ? 0 : p.expert_tensor,
                    p.micro_batch, p.sequence_parallel, p.overlap.tensor, program::traits_of(p.schedule).splits_backward,
-                   p.offload.activations, p.attention, p.overlap.expert);
+                   p.offload.activations, p.attention, p.overlap.expert, issues_longer(p));
   append(key, kind);
   return key;
 }
@@ -184,7 +189,8 @@ KindCosts SharedCosts::with_ends(const Job& job, const ChunkKey& kind, const Sta
   const Plan& p = job.plan;
   const Key key =
       key_of(p.tensor, p.context, p.context_method, p.micro_batch, p.sequence_parallel, p.overlap.tensor,
-             program::traits_of(p.schedule).splits_backward, p.overlap.expert, kind.embedding, kind.head, place.dense);
+             program::traits_of(p.schedule).splits_backward, p.overlap.expert, kind.embedding, kind.head, place.dense,
+             issues_longer(p));
   auto ends = find(ends_, key);
   if (!ends) {
     const KindCosts fresh = passes_of(coster(kind, {.passes = true}));

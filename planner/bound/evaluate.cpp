@@ -131,7 +131,8 @@ base::Result<simulator::Simulation> full_simulation(const program::Job& job, con
 std::variant<simulator::Simulation, Infeasible> simulation_that_fits(const program::Job& job,
                                                                      const hardware::Cluster& cluster, bool memory,
                                                                      const std::stop_token& stop,
-                                                                     simulator::TopologyCache* topologies, double most_spans) {
+                                                                     simulator::TopologyCache* topologies,
+                                                                     double most_spans) {
   if (auto counted = in_rounds(job, cluster, memory, stop, topologies)) return *std::move(counted);
   const auto prepared = prepared_to_rank(job, cluster, memory, stop);
   if (!prepared) return infeasible(prepared.error());

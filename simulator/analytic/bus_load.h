@@ -16,8 +16,8 @@ class BusLoad {
   /// `cluster`: as the ranks of the program's plan see it. Both must outlive it.
   BusLoad(const program::Program& program, const hardware::Cluster& cluster, int stage);
 
-  /// What moves `bytes` takes `ps` alone. The bus of each rank of the stage is busy for no less than this in one direction, in both for a collective, when
-  /// it has ended (ps); 0 for what computes.
+  /// What moves `bytes` takes `ps` alone. The bus of each rank of the stage is busy for no less than this in one
+  /// direction, in both for a collective, when it has ended (ps); 0 for what computes.
   std::int64_t of(program::OpKind kind, program::Group group, double bytes, std::int64_t ps);
 
  private:

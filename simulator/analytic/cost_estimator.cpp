@@ -150,9 +150,8 @@ KindCosts CostEstimator::passes_anew(const ChunkKey& one_layer, int stage) const
     return simulator::pass_costs(pass_layer(program, 0), times_of(costed, stage, 0), program, placed, stage,
                                  merged_lanes_);
   }
-  const std::shared_ptr<const CostedPassLayer> layer = shared_->layer(job(), one_layer, [&] {
-    return costed_pass_layer(lowered(), 0, cluster_.groups.front().node.device);
-  });
+  const std::shared_ptr<const CostedPassLayer> layer = shared_->layer(
+      job(), one_layer, [&] { return costed_pass_layer(lowered(), 0, cluster_.groups.front().node.device); });
   const PassOpTimes times = times_of(*layer, program_, cluster_, stage);
   return simulator::pass_costs(layer->layer, times, program_, placed, stage, merged_lanes_);
 }

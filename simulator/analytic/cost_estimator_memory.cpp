@@ -120,7 +120,8 @@ CostEstimator::Bytes CostEstimator::bytes(const ChunkKey& key) {
   return bytes;
 }
 
-// A chunk of one layer keeps in its frame what the layer does, its input and its output; every layer has an input there.
+// A chunk of one layer keeps in its frame what the layer does, its input and its output; every layer has an input
+// there.
 CostEstimator::Bytes CostEstimator::least_bytes(const ChunkKey& key) {
   Bytes least{};
   if (job().plan.bucket_bytes > 0 || !job().plan.replica_micro_batch.empty()) return least;

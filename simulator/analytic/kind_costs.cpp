@@ -122,9 +122,7 @@ class KindReader {
     return busy;
   }
 
-  std::int64_t bus_of(int index) {
-    return index < 0 ? 0 : bus_of(index, 0, static_cast<int>(body(index).ops.size()));
-  }
+  std::int64_t bus_of(int index) { return index < 0 ? 0 : bus_of(index, 0, static_cast<int>(body(index).ops.size())); }
 
   // The norm of a chunk is one run of kernels: its host and device times combine over all of them, so it is at least
   // what the layers alone would take, less a picosecond of rounding for each. What else the body does (fp8 delayed: the

@@ -24,8 +24,7 @@ PassBody body_of(const program::Program& program, int index) {
 }
 
 std::array<int, PassLayer::kBodies> bodies_of(const program::ChunkTemplate& kind) {
-  return {kind.forward, kind.backward, kind.backward_weights,
-          kind.store_layer.empty() ? -1 : kind.store_layer.front()};
+  return {kind.forward, kind.backward, kind.backward_weights, kind.store_layer.empty() ? -1 : kind.store_layer.front()};
 }
 
 /// Segments of one part, which the host issues without waiting.
@@ -96,8 +95,7 @@ class PassReader {
       }
       if (exchanges) {
         Turn& turn = turns.back();
-        turn = {turn.before + turn.beside,
-                waits_for_all_before(s) ? sum(s.begin, s.end, Lane::kExpert) : 0, 0};
+        turn = {turn.before + turn.beside, waits_for_all_before(s) ? sum(s.begin, s.end, Lane::kExpert) : 0, 0};
         exchange = &s;
         continue;
       }
@@ -185,15 +183,15 @@ CostedPassLayer costed_pass_layer(const program::Program& program, std::size_t k
     if (bodies[b] < 0) continue;
     const std::span<const program::Op> ops = program.bodies[static_cast<std::size_t>(bodies[b])].ops;
     for (const auto& [begin, end] : ops_of_parts(costed.layer.bodies[b])) {
-      costed.parts[b].push_back(
-          work_of(ops.subspan(static_cast<std::size_t>(begin), static_cast<std::size_t>(end - begin)), program, device));
+      costed.parts[b].push_back(work_of(
+          ops.subspan(static_cast<std::size_t>(begin), static_cast<std::size_t>(end - begin)), program, device));
     }
   }
   return costed;
 }
 
 PassOpTimes times_of(const CostedPassLayer& layer, const program::Program& program, const hardware::Cluster& cluster,
-                   int stage) {
+                     int stage) {
   const int rank = program.mesh.rank({0, 0, 0, stage});
   PlacedRanks ranks(program, cluster, cluster.groups.front().node, rank);
   PassOpTimes times;

@@ -54,7 +54,7 @@ CostedPassLayer costed_pass_layer(const program::Program& program, std::size_t k
 
 /// Where ranks of the stage lie on nodes of one kind. `program`: its stack, mesh and settings count.
 PassOpTimes times_of(const CostedPassLayer& layer, const program::Program& program, const hardware::Cluster& cluster,
-                   int stage);
+                     int stage);
 
 /// The same of a kind of a Program that was costed, wherever its ranks lie.
 PassOpTimes times_of(const CostedProgram& costed, int stage, std::size_t kind);

@@ -13,7 +13,9 @@ namespace trivium::simulator {
 
 /// Where an op runs; `merge_lanes`: everything but transfers on the compute lane.
 program::Lane lane_of(program::Lane lane, program::Group group, bool merge_lanes);
-inline program::Lane lane_of(const program::Op& op, bool merge_lanes) { return lane_of(op.lane, op.group, merge_lanes); }
+inline program::Lane lane_of(const program::Op& op, bool merge_lanes) {
+  return lane_of(op.lane, op.group, merge_lanes);
+}
 
 /// How long a segment keeps a lane at least, from the begin of its first op there to the end of its last: these one
 /// after the other, with their waits for other lanes. Of other lanes only ops count that follow one of the segment on
@@ -26,7 +28,7 @@ template <class AnyOp>
 std::int64_t held_by(std::span<const AnyOp> ops, std::span<const std::int64_t> op_ps, int begin, int end,
                      program::Lane lane, bool merge_lanes) {
   std::array<std::int64_t, program::kLanes> lane_end{};
-  std::array<bool, program::kLanes> follows{};  // an op of the segment on `lane`
+  std::array<bool, program::kLanes> follows{};                                // an op of the segment on `lane`
   std::vector<std::int64_t> ends(static_cast<std::size_t>(end - begin), -1);  // of ops that follow one on `lane`
   for (int i = begin; i < end; ++i) {
     const AnyOp& op = ops[static_cast<std::size_t>(i)];

@@ -51,8 +51,7 @@ PartWork work_of(std::span<const Op> written, const Program& program, const hard
     const Op& op = ops[i];
     const bool left_out = op.elements == 0 && written[i].elements > 0;
     if (!program::is_copy(op.kind) && (!program::is_communication(op.kind) || left_out)) continue;
-    const double share =
-        program::is_copy(op.kind) ? copied_share(op, program.settings, program.stack) : 1;
+    const double share = program::is_copy(op.kind) ? copied_share(op, program.settings, program.stack) : 1;
     work.exchange_of[i] = static_cast<std::int32_t>(work.exchanges.size());
     work.exchanges.push_back({op.kind, op.group, op.lane, op.disk, op.bytes * share});
   }
@@ -99,8 +98,7 @@ base::Seconds PlacedRanks::collective(const Exchange& exchange) {
     slowest = std::max(slowest, one_ring(exchange) ? cost(on_one_adapter(node_, group)) : cost(node_));
   }
   // User buffers: a product and its collective run piece by piece, each overlapping the other's next piece.
-  const bool inside_products =
-      exchange.group == program::Group::kTensor && exchange.lane == program::Lane::kTensor;
+  const bool inside_products = exchange.group == program::Group::kTensor && exchange.lane == program::Lane::kTensor;
   return inside_products ? slowest * (1 - program_.stack.hidden_tensor) : slowest;
 }
 

@@ -86,8 +86,9 @@ std::vector<Span> spans_of(const ReplayProgram& compiled, const Variation& varia
         span.lane = static_cast<program::Lane>(stream);
         span.start_ps = s == 0 ? run.arrival : at;
         span.begin_ps = at;
-        span.end_ps =
-            in.rendezvous != RendezvousKind::kNone ? run.end : at + (plain ? step.ps : varied(step, variation, draws, drawn, device));
+        span.end_ps = in.rendezvous != RendezvousKind::kNone
+                          ? run.end
+                          : at + (plain ? step.ps : varied(step, variation, draws, drawn, device));
         at = span.end_ps;
         spans.push_back(span);
       }

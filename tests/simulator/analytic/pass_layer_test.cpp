@@ -61,9 +61,9 @@ KindCosts without_passes(const Job& job, const hardware::Cluster& cluster, const
   program.settings = program::settings_of(job, stack);
   program.stack = stack;
   program.mesh = program::Mesh(job.plan, program::key_ranks(job));
-  program.kinds.push_back(whole ? program::make_chunk_template(job, stack, key, 0, program.bodies)
-                                : program::make_parts(job, stack, key, {.state = true, .transfers = true},
-                                                      program.bodies));
+  program.kinds.push_back(
+      whole ? program::make_chunk_template(job, stack, key, 0, program.bodies)
+            : program::make_parts(job, stack, key, {.state = true, .transfers = true}, program.bodies));
   program.roles.resize(1);
   const program::ChunkTemplate& kind = program.kinds.front();
   for (std::size_t body = 0; body < program.bodies.size(); ++body) {
@@ -89,16 +89,16 @@ TEST(ChunkTemplate, OfStateAndTransfersAloneCostsThem) {
       const KindCosts whole = without_passes(made.job, made.cluster, key, true);
       const KindCosts parts = without_passes(made.job, made.cluster, key, false);
       SCOPED_TRACE(program::summary(made.job.plan) + " on " + made.cluster.name);
-      for (const auto times : {&KindCosts::optimizer, &KindCosts::reduce, &KindCosts::gather, &KindCosts::replicas,
-                               &KindCosts::norm, &KindCosts::fetch_state, &KindCosts::store_state,
-                               &KindCosts::gather_bus, &KindCosts::reduce_bus}) {
+      for (const auto times :
+           {&KindCosts::optimizer, &KindCosts::reduce, &KindCosts::gather, &KindCosts::replicas, &KindCosts::norm,
+            &KindCosts::fetch_state, &KindCosts::store_state, &KindCosts::gather_bus, &KindCosts::reduce_bus}) {
         EXPECT_EQ((parts.*times).ends, (whole.*times).ends);
         EXPECT_EQ((parts.*times).layer, (whole.*times).layer);
       }
-      for (const auto ps : {&KindCosts::reduce_apart, &KindCosts::first_reduce, &KindCosts::first_optimizer,
-                            &KindCosts::last_gather, &KindCosts::norm_reduce, &KindCosts::send_forward,
-                            &KindCosts::send_backward, &KindCosts::gather_forward, &KindCosts::gather_backward,
-                            &KindCosts::send_bus}) {
+      for (const auto ps :
+           {&KindCosts::reduce_apart, &KindCosts::first_reduce, &KindCosts::first_optimizer, &KindCosts::last_gather,
+            &KindCosts::norm_reduce, &KindCosts::send_forward, &KindCosts::send_backward, &KindCosts::gather_forward,
+            &KindCosts::gather_backward, &KindCosts::send_bus}) {
         EXPECT_EQ(parts.*ps, whole.*ps);
       }
       ++compared;

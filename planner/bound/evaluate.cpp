@@ -131,11 +131,14 @@ base::Result<simulator::Simulation> full_simulation(const program::Job& job, con
 std::variant<simulator::Simulation, Infeasible> simulation_that_fits(const program::Job& job,
                                                                      const hardware::Cluster& cluster, bool memory,
                                                                      const std::stop_token& stop,
-                                                                     simulator::TopologyCache* topologies) {
+                                                                     simulator::TopologyCache* topologies,
+                                                                     double most_spans) {
   if (auto counted = in_rounds(job, cluster, memory, stop, topologies)) return *std::move(counted);
   const auto prepared = prepared_to_rank(job, cluster, memory, stop);
   if (!prepared) return infeasible(prepared.error());
-  auto simulated = simulator::simulate(prepared.value(), sharing(topologies), stop);
+  simulator::SimulationOptions options = sharing(topologies);
+  options.most_spans = most_spans;
+  auto simulated = simulator::simulate(prepared.value(), options, stop);
   if (!simulated) return Infeasible{kSimulationRule, simulated.error().message};
   return std::move(simulated).value();
 }

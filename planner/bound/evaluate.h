@@ -44,9 +44,9 @@ base::Result<simulator::Simulation> full_simulation(const program::Job& job, con
                                                     const std::stop_token& stop = {},
                                                     simulator::TopologyCache* topologies = nullptr);
 
-/// The same of a plan that need not fit: why it does not, where `memory` asks.
+/// The same of a plan that need not fit: why it does not, where `memory` asks. `most_spans`: of the breakdown.
 std::variant<simulator::Simulation, program::Infeasible> simulation_that_fits(
     const program::Job& job, const hardware::Cluster& cluster, bool memory, const std::stop_token& stop = {},
-    simulator::TopologyCache* topologies = nullptr);
+    simulator::TopologyCache* topologies = nullptr, double most_spans = simulator::SimulationOptions::kMostSpans);
 
 }  // namespace trivium::planner

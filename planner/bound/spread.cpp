@@ -64,6 +64,7 @@ std::int64_t spread_passes(const std::vector<StageKinds>& stages, const std::vec
                            std::int64_t micro_batches, std::span<const std::int64_t> later, bool splits) {
   const std::int64_t m = micro_batches, first = splits ? 0 : 1;
   std::vector<KindLoad> busy, behind, way, exchanging, copying;
+  for (std::vector<KindLoad>* loads : {&busy, &behind, &way, &exchanging, &copying}) loads->reserve(stages.size());
   std::int64_t along = 0;  // of one micro-batch through all stages
   for (std::size_t s = 0; s < stages.size(); ++s) {
     busy.push_back(load_of(stages[s], m, m, m));

@@ -252,6 +252,9 @@ std::vector<std::int64_t> Tree::balanced_bounds(const Plan& plan, CostEstimator&
   const bool splits = schedule.splits_backward;
   std::vector<StageLoad> busy, behind, copying, exchanging;
   std::vector<std::int64_t> all_later;
+  for (std::vector<StageLoad>* loads : {&busy, &behind, &copying, &exchanging}) {
+    loads->reserve(static_cast<std::size_t>(plan.pipeline));
+  }
   std::int64_t way = 0, least = kNever;  // of one micro-batch: with a layer on every stage; the fastest layer
   for (const auto& [forward, backward, weights, exchanges, copy_layer] : estimator.least_stage_passes(plan)) {
     copying.push_back({-2 * m * copy_layer, 2 * m * copy_layer, layers});

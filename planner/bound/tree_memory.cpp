@@ -35,33 +35,41 @@ bool fits(const StageMemory& passes, const StateBytes::Bytes& state) {
 // keep the least come last.
 bool Tree::first_stage_may_fit(const Branch& branch, const Plan& plan, CostEstimator& estimator) {
   if (plan.stage_layers != branch.plan.stage_layers || branch.states.empty()) return true;
-  const StageMemory passes = CostEstimator::MemoryByStage(estimator, plan).of(0);
-  if (passes.activations > passes.capacity) return false;
-  const std::shared_ptr<StateBytes> state = state_bytes(plan, branch.states);
-  for (std::size_t i = state->states(); i-- > 0;) {
-    if (fits(passes, state->of(i).front())) return true;
-  }
-  return false;
+  CostEstimator::MemoryByStage memory(estimator, plan);
+  std::shared_ptr<StateBytes> state;
+  const auto may_fit = [&](const StageMemory& passes) {
+    if (passes.activations > passes.capacity) return false;
+    if (!state) state = state_bytes(plan, branch.states);
+    for (std::size_t i = state->states(); i-- > 0;) {
+      if (fits(passes, state->of(i).front())) return true;
+    }
+    return false;
+  };
+  return may_fit(memory.least_of(0)) && may_fit(memory.of(0));
 }
 
 // Frames and workspace are the same in every state, and what a state keeps is the same whatever the passes keep. One
-// stage that is too small is enough.
+// stage that is too small is enough; what layers keep alone shows it of most.
 std::vector<char> Tree::states_that_may_fit(const Branch& branch, const Plan& plan, CostEstimator& estimator) {
   std::vector<char> fit(branch.states.size(), 1);
-  if (plan.stage_layers != branch.plan.stage_layers) return fit;  // the states' bytes are of other layers
   CostEstimator::MemoryByStage memory(estimator, plan);
   std::shared_ptr<StateBytes> state;
   std::size_t left = fit.size();
-  for (int stage = 0; stage < plan.pipeline && left > 0; ++stage) {
-    const StageMemory passes = memory.of(stage);
-    if (passes.activations > passes.capacity) return std::vector<char>(fit.size(), 0);
+  const auto look_at = [&](int stage, const StageMemory& passes) {
+    if (passes.activations > passes.capacity) {
+      fit.assign(fit.size(), 0);
+      left = 0;
+      return;
+    }
     if (!state) state = state_bytes(plan, branch.states);
     for (std::size_t i = 0; i < fit.size(); ++i) {
       if (fit[i] == 0 || fits(passes, state->of(i)[static_cast<std::size_t>(stage)])) continue;
       fit[i] = 0;
       --left;
     }
-  }
+  };
+  for (int stage = 0; stage < plan.pipeline && left > 0; ++stage) look_at(stage, memory.least_of(stage));
+  for (int stage = 0; stage < plan.pipeline && left > 0; ++stage) look_at(stage, memory.of(stage));
   return fit;
 }
 

@@ -37,6 +37,7 @@ constexpr std::size_t kSimulated = 2;
 constexpr std::size_t kListScheduled = 8;
 constexpr std::size_t kOpened = 256;
 constexpr std::size_t kOthersAnyway = 2;
+constexpr double kFewSpans = 0;  // of plans that are listed alone: one rank of each role tells their breakdown
 constexpr auto kDive = std::chrono::milliseconds(300);
 constexpr std::int64_t kWorkWhenStopped = 6'000;  // layers times micro-batches: less than half a second
 
@@ -389,8 +390,8 @@ class Searcher {
     run_parallel(
         plans.size(), threads_, stop_,
         [&](std::size_t i) {
-          shown[i] =
-              simulation_that_fits(job_of(*plans[i].plan), cluster(), !request_.ignore_memory, stop_, &topologies_);
+          shown[i] = simulation_that_fits(job_of(*plans[i].plan), cluster(), !request_.ignore_memory, stop_,
+                                          &topologies_, kFewSpans);
         },
         [](std::size_t) {});
     for (std::size_t i = 0; i < plans.size(); ++i) {
@@ -412,9 +413,16 @@ class Searcher {
     std::erase_if(result_.others, [&](const Candidate& other) {
       return other.simulation.iteration_ps == fastest && program::summary(other.plan) == answer;
     });
+    for (Candidate& candidate : all) figure_as_answer(candidate);
     result_.best = std::move(all);
     result_.best_s = static_cast<double>(fastest) * kSecondsPerPs;
     if (result_.best_s < result_.bound_s) result_.proved = false, result_.bound_s = 0;
+  }
+
+  // What was to be listed alone, and is an answer.
+  void figure_as_answer(Candidate& candidate) {
+    auto simulated = full_simulation(job_of(candidate.plan), cluster(), stop_, &topologies_);
+    if (simulated) candidate.simulation = std::move(simulated).value();
   }
 
   // An answer has the figures that simulating it by itself would give. Interrupted, the first few have them, as many as

@@ -1,6 +1,7 @@
 #include "program/lower/body_builder.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "program/ir/alignment.h"
 #include "program/ir/op_kinds.h"
@@ -31,25 +32,31 @@ struct LastUses {
 
 }  // namespace
 
-int BodyBuilder::place(const std::string& name, Space space, DType dtype, std::int64_t elements) {
-  const int id = view(name, space, dtype, elements, kind_.bytes[index(space)]);
+BodyBuilder::BodyBuilder(ChunkTemplate& kind, int kind_index) : kind_(kind), kind_index_(kind_index) {
+  kind_.buffers.reserve(256);  // of a layer
+  body_.ops.reserve(256);
+}
+
+int BodyBuilder::place(std::string name, Space space, DType dtype, std::int64_t elements) {
+  const int id = view(std::move(name), space, dtype, elements, kind_.bytes[index(space)]);
   kind_.bytes[index(space)] += aligned(buffer(id).bytes());
   return id;
 }
 
-int BodyBuilder::view(const std::string& name, Space space, DType dtype, std::int64_t elements, std::int64_t offset) {
-  kind_.buffers.push_back({name, space, dtype, elements, offset});
+int BodyBuilder::view(std::string name, Space space, DType dtype, std::int64_t elements, std::int64_t offset) {
+  kind_.buffers.push_back({std::move(name), space, dtype, elements, offset});
   return static_cast<int>(kind_.buffers.size()) - 1;
 }
 
-int BodyBuilder::temporary(const std::string& name, DType dtype, std::int64_t elements) {
-  const int id = view(name, workspace_, dtype, elements, 0);
+int BodyBuilder::temporary(std::string name, DType dtype, std::int64_t elements) {
+  const int id = view(std::move(name), workspace_, dtype, elements, 0);
   temporaries_.push_back(id);
   return id;
 }
 
 void BodyBuilder::begin(const std::string& name, Space workspace) {
-  body_ = Body{};
+  body_.ops.clear();
+  body_.segments.clear();
   workspace_ = workspace;
   body_.name = name;
   body_.chunk_kind = static_cast<std::int16_t>(kind_index_);
@@ -95,7 +102,7 @@ Body BodyBuilder::finish() {
   place_temporaries(released);
   link_reused_memory(released);
   find_turns();
-  return std::move(body_);
+  return {std::move(body_.name), body_.chunk_kind, std::move(body_.segments), body_.ops};
 }
 
 // Where what is computed waits for an exchange with the experts that began in an earlier segment, another pass may use

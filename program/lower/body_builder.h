@@ -13,14 +13,14 @@ namespace trivium::program {
 class BodyBuilder {
  public:
   /// Buffers go to `kind`; bodies made here name it by `kind_index`.
-  BodyBuilder(ChunkTemplate& kind, int kind_index) : kind_(kind), kind_index_(kind_index) {}
+  BodyBuilder(ChunkTemplate& kind, int kind_index);
 
   /// Declares a buffer of a persistent or frame space at the next free offset of that space.
-  int place(const std::string& name, Space space, DType dtype, std::int64_t elements);
+  int place(std::string name, Space space, DType dtype, std::int64_t elements);
   /// Declares a buffer of a space at a given byte offset (a view of what already lies there).
-  int view(const std::string& name, Space space, DType dtype, std::int64_t elements, std::int64_t offset);
+  int view(std::string name, Space space, DType dtype, std::int64_t elements, std::int64_t offset);
   /// Declares a buffer that lives inside the body being built only; its offset is assigned by `finish`.
-  int temporary(const std::string& name, DType dtype, std::int64_t elements);
+  int temporary(std::string name, DType dtype, std::int64_t elements);
 
   /// `workspace`: where its temporaries are.
   void begin(const std::string& name, Space workspace = Space::kWorkspace);
@@ -49,7 +49,7 @@ class BodyBuilder {
 
   ChunkTemplate& kind_;
   int kind_index_;
-  Body body_;
+  Body body_;  // whose ops keep their room from one to the next
   Space workspace_ = Space::kWorkspace;
   std::vector<int> temporaries_;  // of the body being built
 };

@@ -46,9 +46,15 @@ class TemplateMaker {
     return std::move(kind_);
   }
 
-  ChunkTemplate make_without_passes() {
-    place_state();
-    add_optimizer();
+  ChunkTemplate make_without_passes(KindParts parts) {
+    if (parts.state) {
+      place_state();
+      add_optimizer();
+      add_bucket_copies(builder_, job_.plan, bodies_);
+    }
+    if (parts.transfers) {
+      PassWriter(job_, key_, shape_, parameters_, slots_, builder_, kind_, bodies_).write_transfers_alone();
+    }
     return std::move(kind_);
   }
 
@@ -341,9 +347,14 @@ ChunkTemplate make_chunk_template(const Job& job, const StackTraits& stack, cons
   return TemplateMaker(job, stack, key, kind_index, bodies).make();
 }
 
+ChunkTemplate make_parts(const Job& job, const StackTraits& stack, const ChunkKey& key, KindParts parts,
+                         std::vector<Body>& bodies) {
+  return TemplateMaker(job, stack, key, 0, bodies).make_without_passes(parts);
+}
+
 ChunkBytes bytes_without_passes(const Job& job, const StackTraits& stack, const ChunkKey& key) {
   std::vector<Body> bodies;
-  return TemplateMaker(job, stack, key, 0, bodies).make_without_passes().bytes;
+  return TemplateMaker(job, stack, key, 0, bodies).make_without_passes({.state = true}).bytes;
 }
 
 }  // namespace trivium::program

@@ -30,6 +30,15 @@ int phase_of(const models::Model& model, int first_layer, int layers);
 ChunkTemplate make_chunk_template(const Job& job, const StackTraits& stack, const ChunkKey& key, int kind_index,
                                   std::vector<Body>& bodies);
 
+/// What of a kind is built where its passes are not wanted.
+struct KindParts {
+  bool state = false;      ///< reductions, gathers, norm, optimizer, copies of what is offloaded of buckets
+  bool transfers = false;  ///< between stages
+};
+/// The kind without passes: its frames and workspace say nothing.
+ChunkTemplate make_parts(const Job& job, const StackTraits& stack, const ChunkKey& key, KindParts parts,
+                         std::vector<Body>& bodies);
+
 /// Bytes of the kind, by space, without what its passes keep and stage: all that depends on how replicas share it.
 ChunkBytes bytes_without_passes(const Job& job, const StackTraits& stack, const ChunkKey& key);
 

@@ -100,6 +100,11 @@ void place_away_state(BodyBuilder& builder, const Plan& plan) {
 }
 
 void add_copies(BodyBuilder& builder, const Plan& plan, const LayerSlots& slots, std::vector<Body>& bodies) {
+  add_bucket_copies(builder, plan, bodies);
+  add_layer_copies(builder, plan, slots, bodies);
+}
+
+void add_bucket_copies(BodyBuilder& builder, const Plan& plan, std::vector<Body>& bodies) {
   ChunkTemplate& kind = builder.kind();
   CopyWriter writer(builder, bodies);
   for (std::size_t i = 0; plan.offload.optimizer != Storage::kNone && i < kind.buckets.size(); ++i) {
@@ -121,6 +126,11 @@ void add_copies(BodyBuilder& builder, const Plan& plan, const LayerSlots& slots,
     kind.fetch_gradient.push_back(writer.write(OpKind::kFetch, storage, what, away, here, Pass::kBackward));
     kind.store_gradient.push_back(writer.write(OpKind::kStore, storage, what, here, away, Pass::kBackward));
   }
+}
+
+void add_layer_copies(BodyBuilder& builder, const Plan& plan, const LayerSlots& slots, std::vector<Body>& bodies) {
+  ChunkTemplate& kind = builder.kind();
+  CopyWriter writer(builder, bodies);
   for (int layer = 0; plan.offload.activations != Storage::kNone && layer < kind.layers; ++layer) {
     const std::string what = fmt::format("activations of layer {}", layer);
     const int staged =

@@ -56,5 +56,7 @@ void place_away_parameters(BodyBuilder& builder, const Plan& plan, DType type);
 /// Appends the bodies that copy states and gradients of buckets and activations of layers, one op each, and registers
 /// them in the kind.
 void add_copies(BodyBuilder& builder, const Plan& plan, const LayerSlots& slots, std::vector<Body>& bodies);
+void add_bucket_copies(BodyBuilder& builder, const Plan& plan, std::vector<Body>& bodies);  ///< those of buckets
+void add_layer_copies(BodyBuilder& builder, const Plan& plan, const LayerSlots& slots, std::vector<Body>& bodies);
 
 }  // namespace trivium::program

@@ -33,11 +33,20 @@ void PassWriter::write() {
   if (job_.plan.pipeline > 1) write_transfers();
 }
 
+void PassWriter::write_transfers_alone() {
+  place_ends();
+  if (job_.plan.pipeline > 1) write_transfers();
+}
+
+void PassWriter::place_ends() {
+  inputs_.push_back(builder_.place("chunk input", Space::kFrame, shape_.type, elements_));
+  if (!key_.head) output_ = builder_.place("chunk output", Space::kFrame, shape_.type, elements_);
+}
+
 // The buffer a transfer fills forward is read as layer input and, spent, takes the gradient that is sent back; the
 // output likewise takes the gradient that comes back once the output has left.
 void PassWriter::place_inputs() {
-  inputs_.push_back(builder_.place("chunk input", Space::kFrame, shape_.type, elements_));
-  if (!key_.head) output_ = builder_.place("chunk output", Space::kFrame, shape_.type, elements_);
+  place_ends();
   chunk_.input = inputs_.front();
   chunk_.output = output_;
   const auto tokens = [&](const char* name) {

@@ -19,8 +19,11 @@ class PassWriter {
   /// Places the frame's buffers, appends the bodies and enters their numbers in the template. `slots`: where layers
   /// are kept that are offloaded.
   void write();
+  /// The transfers alone, of buffers that nothing else names.
+  void write_transfers_alone();
 
  private:
+  void place_ends();
   void place_inputs();
   void place_modules();
   std::string module_name(int layer) const;

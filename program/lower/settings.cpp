@@ -36,6 +36,15 @@ std::int64_t spared_of_cast(const Job& job, const StackTraits& stack) {
   return stack.parameters_in_8_bits && gathered ? wide : 0;
 }
 
+void set_rotary(Settings& s, const models::Model& model) {
+  s.rotary = {models::rotary_frequencies(model), model.rotary.amplitude};
+  s.window_rotary = s.rotary;
+  if (model.window && model.window->rotary) {
+    const models::Rotary& rotary = *model.window->rotary;
+    s.window_rotary = {models::rotary_frequencies(model, rotary), rotary.amplitude};
+  }
+}
+
 Routing routing_of(const models::Experts& experts) {
   Routing r;
   r.sigmoid = experts.scores == models::Scores::kSigmoid;
@@ -55,7 +64,7 @@ std::int64_t Batch::first_sample(std::int64_t number, int data) const {
   return number * sum(micro_batch.end()) + sum(micro_batch.begin() + data);
 }
 
-Settings settings_of(const Job& job, const StackTraits& stack) {
+Settings settings_of(const Job& job, const StackTraits& stack, const Settings* other) {
   const Plan& plan = job.plan;
   Settings s;
   s.precision = plan.precision;
@@ -77,11 +86,11 @@ Settings settings_of(const Job& job, const StackTraits& stack) {
   s.scales_loss = plan.precision == DType::kFp16;
   s.vocabulary = job.model.vocab;
   s.padded_vocabulary = padded_vocabulary(job);
-  s.rotary = {models::rotary_frequencies(job.model), job.model.rotary.amplitude};
-  s.window_rotary = s.rotary;
-  if (job.model.window && job.model.window->rotary) {
-    const models::Rotary& rotary = *job.model.window->rotary;
-    s.window_rotary = {models::rotary_frequencies(job.model, rotary), rotary.amplitude};
+  if (other != nullptr) {
+    s.rotary = other->rotary;
+    s.window_rotary = other->window_rotary;
+  } else {
+    set_rotary(s, job.model);
   }
   if (job.model.experts) s.routing = routing_of(*job.model.experts);
   s.shards_parameters = plan.zero_stage == 3;

@@ -8,6 +8,7 @@
 namespace trivium::program {
 
 /// Precondition: check() accepts the job, whose plan is normalised().
-Settings settings_of(const Job& job, const StackTraits& stack);
+/// `other`, where given: those of another plan of the job; what no plan changes is copied.
+Settings settings_of(const Job& job, const StackTraits& stack, const Settings* other = nullptr);
 
 }  // namespace trivium::program

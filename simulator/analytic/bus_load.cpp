@@ -13,7 +13,6 @@ namespace trivium::simulator {
 namespace {
 
 using base::kPsPerSecond;
-using program::Op;
 using program::OpKind;
 
 // Rates at which links are shared are found to so many digits.
@@ -25,7 +24,7 @@ double near_adapters(const hardware::Node& node) { return network_share(node, 1,
 }  // namespace
 
 BusLoad::BusLoad(const program::Program& program, const hardware::Cluster& cluster, int stage)
-    : program_(program), cluster_(cluster), rank_(program.mesh.rank({0, 0, 0, stage})) {
+    : program_(program), cluster_(cluster), places_(program.mesh, cluster, program.mesh.rank({0, 0, 0, stage})) {
   if (!cluster.homogeneous()) return;
   const hardware::Node& node = cluster.groups.front().node;
   if (!node.asynchronous_lanes || node.topology == hardware::Topology::kPcie) return;
@@ -34,18 +33,18 @@ BusLoad::BusLoad(const program::Program& program, const hardware::Cluster& clust
 
 // As the links are used by flows (simulator/replay/routes.cpp): a flow never asks for more than its group's part of the
 // adapters, and a group's ranks on a node drive their own buses, each with its part.
-double BusLoad::carried(const Op& op, double seconds) const {
-  if (program::is_copy(op.kind)) return op.bytes;
-  if (op.kind == OpKind::kSend) return stages_on_other_nodes(program_.mesh, cluster_) ? op.bytes : 0;
+double BusLoad::carried(OpKind kind, program::Group group_kind, double bytes, double seconds) {
+  if (program::is_copy(kind)) return bytes;
+  if (kind == OpKind::kSend) return stages_on_other_nodes(program_.mesh, cluster_) ? bytes : 0;
   const hardware::Node& node = cluster_.groups.front().node;
   const int devices = std::min(node.devices, program_.mesh.size());
   double least = std::numeric_limits<double>::infinity();
-  for (const GroupPlacement& group : placements_of(program_.mesh, cluster_, op.group, rank_)) {
+  for (const GroupPlacement& group : places_.of(group_kind)) {
     if (group.nodes < 2) return 0;
     const int here = group.ranks_per_node;
-    const double wire = wire_bytes(program_.mesh, op);
+    const double wire = wire_bytes(program_.mesh, kind, group_kind, bytes);
     double limit = network_share(node, here, std::max(1, devices / here)).value(), part = 1.0 / here;
-    if (op.kind == OpKind::kAllToAll) {
+    if (kind == OpKind::kAllToAll) {
       part = static_cast<double>(group.ranks - here) / (group.ranks - 1);
       limit = std::min(limit, limit / (here * part));
     }
@@ -54,10 +53,10 @@ double BusLoad::carried(const Op& op, double seconds) const {
   return std::isfinite(least) ? least : 0;
 }
 
-std::int64_t BusLoad::of(const Op& op, std::int64_t ps) const {
-  if (capacity_ <= 0 || ps <= 0) return 0;
-  return static_cast<std::int64_t>(carried(op, static_cast<double>(ps) / kPsPerSecond) / capacity_ * kPsPerSecond *
-                                   kExact);
+std::int64_t BusLoad::of(OpKind kind, program::Group group, double bytes, std::int64_t ps) {
+  if (capacity_ <= 0 || ps <= 0 || (!program::is_communication(kind) && !program::is_copy(kind))) return 0;
+  const double sent = carried(kind, group, bytes, static_cast<double>(ps) / kPsPerSecond);
+  return static_cast<std::int64_t>(sent / capacity_ * kPsPerSecond * kExact);
 }
 
 }  // namespace trivium::simulator

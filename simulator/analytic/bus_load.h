@@ -6,6 +6,7 @@
 
 #include "hardware_profiles/hardware.h"
 #include "program/ir/program.h"
+#include "simulator/cost/part_work.h"
 
 namespace trivium::simulator {
 
@@ -15,16 +16,16 @@ class BusLoad {
   /// `cluster`: as the ranks of the program's plan see it. Both must outlive it.
   BusLoad(const program::Program& program, const hardware::Cluster& cluster, int stage);
 
-  /// The bus of each rank of the stage is busy for no less than this in one direction, in both for a collective, when
-  /// the op, which takes `ps` alone, has ended (ps).
-  std::int64_t of(const program::Op& op, std::int64_t ps) const;
+  /// What moves `bytes` takes `ps` alone. The bus of each rank of the stage is busy for no less than this in one
+  /// direction, in both for a collective, when it has ended (ps); 0 for what computes.
+  std::int64_t of(program::OpKind kind, program::Group group, double bytes, std::int64_t ps);
 
  private:
-  double carried(const program::Op& op, double seconds) const;  // bytes, one way
+  double carried(program::OpKind kind, program::Group group, double bytes, double seconds);  // bytes, one way
 
   const program::Program& program_;
   const hardware::Cluster& cluster_;
-  int rank_;
+  GroupPlaces places_;
   double capacity_ = 0;  // B/s, at most; 0: nothing is claimed
 };
 

@@ -5,7 +5,7 @@
 
 #include "program/lower/layout.h"
 #include "program/lower/lower.h"
-#include "program/lower/settings.h"
+#include "simulator/analytic/pass_layer.h"
 
 namespace trivium::simulator {
 namespace {
@@ -79,13 +79,16 @@ void set_pairs(ScheduleCosts& costs, const std::vector<LayerTurns>& turns) {
   }
 }
 
+struct Transfers {
+  std::int64_t send_forward, send_backward, gather_forward, gather_backward, bus;
+};
+
 // Nothing is sent between chunks of one stage that follow each other.
-KindCosts without_transfers_on_stage(KindCosts costs, const Plan& plan, int position) {
+Transfers transfers_of(const KindCosts& costs, const Plan& plan, int position) {
   const bool from_here = plan.stays(position), stays_here = position + 1 < plan.chunks() && plan.stays(position + 1);
-  if (from_here) costs.send_backward = costs.gather_forward = 0;
-  if (stays_here) costs.send_forward = costs.gather_backward = 0;
-  if (from_here || stays_here) costs.send_bus = 0;
-  return costs;
+  return {stays_here ? 0 : costs.send_forward, from_here ? 0 : costs.send_backward,
+          from_here ? 0 : costs.gather_forward, stays_here ? 0 : costs.gather_backward,
+          from_here || stays_here ? 0 : costs.send_bus};
 }
 
 }  // namespace
@@ -97,10 +100,10 @@ CostEstimator::CostEstimator(program::Job job, const hardware::Cluster& cluster,
       own_(shared != nullptr ? nullptr : std::make_unique<SharedCosts>()),
       shared_(shared != nullptr ? shared : own_.get()) {
   program_.job = std::move(job);
-  layer_kinds_ = models::layer_kinds(program_.job.model);
+  layers_ = &shared_->layers(program_.job.model);
   program_.job.plan = program::normalised(std::move(program_.job.plan));
   program_.stack = stack_;
-  program_.settings = program::settings_of(program_.job, stack_);
+  program_.settings = shared_->settings(program_.job, stack_);
   program_.mesh = program::Mesh(program_.job.plan, program::key_ranks(program_.job));
   sharding_ = program::Sharding(program_.job, stack_);
   for (const hardware::NodeGroup& group : placed_.get().groups) merged_lanes_ |= !group.node.asynchronous_lanes;
@@ -110,10 +113,11 @@ CostEstimator::CostEstimator(program::Job job, const hardware::Cluster& cluster,
 std::vector<ChunkKey> CostEstimator::keys_of(const Plan& plan) const {
   const std::vector<int> layers = program::chunk_layers(job().model.layers, plan);
   std::vector<ChunkKey> keys;
+  keys.reserve(layers.size());
   int first_layer = 0;
   for (std::size_t i = 0; i < layers.size(); ++i) {
     ChunkKey key{.layers = layers[i], .embedding = i == 0, .head = i + 1 == layers.size()};
-    key.phase = layer_kinds_.size() == 1 ? 0 : program::phase_of(job().model, first_layer, layers[i]);
+    key.phase = layer_kinds().size() == 1 ? 0 : layers_->first_alike(first_layer, layers[i]);
     keys.push_back(program::with_recompute(key, plan, static_cast<int>(i)));
     first_layer += layers[i];
   }
@@ -122,29 +126,57 @@ std::vector<ChunkKey> CostEstimator::keys_of(const Plan& plan) const {
 
 KindCosts CostEstimator::anew(const ChunkKey& one_layer, int stage, bool leads_back,
                               const SharedCosts::Wanted& wanted) const {
+  if (wanted.passes) return passes_anew(one_layer, stage);
+  Program program = without_bodies();
+  const program::KindParts parts{.state = wanted.state, .transfers = wanted.transfers};
+  program.kinds.push_back(program::make_parts(job(), stack_, one_layer, parts, program.bodies));
+  give_tasks(program, stage, leads_back, wanted);
+  return kind_costs(cost(program, cluster_), placed_.get(), stage, 0);
+}
+
+// Where nodes are alike a layer is lowered and its kernels are costed once for all places of its ranks.
+KindCosts CostEstimator::passes_anew(const ChunkKey& one_layer, int stage) const {
+  const auto lowered = [&] {
+    Program program = without_bodies();
+    program.kinds.push_back(program::make_chunk_template(job(), stack_, one_layer, 0, program.bodies));
+    shared_->note_bytes(job(), one_layer, program.kinds.front().bytes);
+    return program;
+  };
+  const hardware::Cluster& placed = placed_.get();
+  if (!cluster_.homogeneous() || shares_cores(job().plan, cluster_)) {
+    Program program = lowered();
+    give_tasks(program, stage, false, {.passes = true});
+    const CostedProgram costed = cost(program, cluster_);
+    return simulator::pass_costs(pass_layer(program, 0), times_of(costed, stage, 0), program, placed, stage,
+                                 merged_lanes_);
+  }
+  const std::shared_ptr<const CostedPassLayer> layer = shared_->layer(
+      job(), one_layer, [&] { return costed_pass_layer(lowered(), 0, cluster_.groups.front().node.device); });
+  const PassOpTimes times = times_of(*layer, program_, cluster_, stage);
+  return simulator::pass_costs(layer->layer, times, program_, placed, stage, merged_lanes_);
+}
+
+Program CostEstimator::without_bodies() const {
   Program program;
   program.settings = program_.settings;
   program.stack = stack_;
   program.mesh = program_.mesh;
-  program.kinds.push_back(program::make_chunk_template(job(), stack_, one_layer, 0, program.bodies));
-  shared_->note_bytes(job(), one_layer, program.kinds.front().bytes);
+  return program;
+}
+
+void CostEstimator::give_tasks(Program& program, int stage, bool leads_back, const SharedCosts::Wanted& wanted) const {
   program.roles.resize(static_cast<std::size_t>(stage) + 1);
   for (int s = 0; s <= stage; ++s) program.roles[static_cast<std::size_t>(s)].stage = s;
   add_bodies(program.roles.back(), program.kinds.front(), job().plan.pipeline, leads_back, wanted);
-  return kind_costs(cost(program, cluster_), placed_.get(), stage, 0);
 }
 
 std::size_t CostEstimator::kind_of(int layer) const {
-  if (layer_kinds_.size() == 1) return 0;
-  const models::LayerKind kind = job().model.layer_kind(layer);
-  const auto known = std::find_if(layer_kinds_.begin(), layer_kinds_.end(),
-                                  [&](const models::LayersOfKind& alike) { return alike.kind == kind; });
-  return static_cast<std::size_t>(known - layer_kinds_.begin());
+  return static_cast<std::size_t>(layers_->kind_of[static_cast<std::size_t>(layer)]);
 }
 
 CostEstimator::Counts CostEstimator::layers_of(const ChunkKey& key) const {
   Counts counts{};
-  if (layer_kinds_.size() == 1) {
+  if (layer_kinds().size() == 1) {
     counts.front() = key.layers;
     return counts;
   }
@@ -155,7 +187,7 @@ CostEstimator::Counts CostEstimator::layers_of(const ChunkKey& key) const {
 }
 
 std::int64_t CostEstimator::least(const ByLayerKind<std::int64_t>& by_kind) const {
-  return *std::min_element(by_kind.begin(), by_kind.begin() + static_cast<std::ptrdiff_t>(layer_kinds_.size()));
+  return *std::min_element(by_kind.begin(), by_kind.begin() + static_cast<std::ptrdiff_t>(layer_kinds().size()));
 }
 
 // Transfers of chunks on the way back go the other way: other ones than the same place has else.
@@ -164,23 +196,24 @@ const KindCosts& CostEstimator::costs(const ChunkKey& key, int stage, SharedCost
   if (leads_back) place.transfers = -1 - place.transfers;
   const ChunkKey alike{1, key.embedding, key.head, key.recompute, key.modules};
   for (const Asked& asked : asked_) {
-    if (asked.key == alike && asked.place == place && asked.part == part) return asked.costs;
+    if (asked.key == alike && asked.place == place && asked.part == part) return *asked.costs;
   }
   std::vector<KindCosts> by_kind;
-  for (const models::LayersOfKind& kind : layer_kinds_) {
+  for (const models::LayersOfKind& kind : layer_kinds()) {
     const ChunkKey one{1, key.embedding, key.head, key.recompute, key.modules, 0, static_cast<int>(kind.first)};
     by_kind.push_back(shared_->costs(
         job(), one, place, part,
         [&](const ChunkKey& wanted, const SharedCosts::Wanted& of) { return anew(wanted, stage, leads_back, of); }));
   }
-  asked_.push_back({alike, place, part, joined(by_kind)});
-  return asked_.back().costs;
+  costs_.push_back(joined(by_kind));
+  asked_.push_back({alike, place, part, &costs_.back()});
+  return costs_.back();
 }
 
 std::vector<CostEstimator::StagePass> CostEstimator::stage_passes(const Plan& plan) {
   return passes_with(plan, [this](const ByLayerKind<std::int64_t>& layer) {
     std::int64_t sum = 0;
-    for (std::size_t kind = 0; kind < layer_kinds_.size(); ++kind) sum += layer_kinds_[kind].count * layer[kind];
+    for (std::size_t kind = 0; kind < layer_kinds().size(); ++kind) sum += layer_kinds()[kind].count * layer[kind];
     return sum / job().model.layers;
   });
 }
@@ -191,6 +224,7 @@ std::vector<CostEstimator::StagePass> CostEstimator::least_stage_passes(const Pl
 
 std::vector<CostEstimator::StageKinds> CostEstimator::passes_by_kind(const Plan& plan) {
   std::vector<StageKinds> passes;
+  passes.reserve(static_cast<std::size_t>(plan.pipeline));
   for (const ChunkKey& key : keys_of(plan)) {
     const KindCosts& c = costs(key, static_cast<int>(passes.size()), SharedCosts::Part::kPasses);
     passes.push_back({c.forward, c.backward, c.weights, c.exchanges, merged_lanes_ ? PartTimes{} : c.copies});
@@ -202,8 +236,9 @@ std::vector<CostEstimator::StagePass> CostEstimator::passes_with(
     const Plan& plan, const std::function<std::int64_t(const ByLayerKind<std::int64_t>&)>& layer) {
   const auto part = [&](const PartTimes& times) { return StageTimes{times.ends, layer(times.layer)}; };
   std::vector<StagePass> passes;
+  passes.reserve(static_cast<std::size_t>(plan.pipeline));
   for (const ChunkKey& key : keys_of(plan)) {
-    const KindCosts c = pass_costs(key, static_cast<int>(passes.size()), SharedCosts::Part::kPasses, false);
+    const KindCosts& c = pass_costs(key, static_cast<int>(passes.size()), SharedCosts::Part::kPasses, false);
     passes.push_back({part(c.forward), part(c.backward), part(c.weights), part(c.exchanges),
                       merged_lanes_ ? 0 : layer(c.copies.layer)});
   }
@@ -243,30 +278,30 @@ ScheduleCosts CostEstimator::empty_schedule_costs(const Plan& plan, std::size_t 
 }
 
 ScheduleCosts CostEstimator::passes(const Plan& plan) {
-  return passes_of(plan, keys_of(plan), [&](const ChunkKey& key, int stage, bool leads_back) {
+  return passes_of(plan, keys_of(plan), [&](const ChunkKey& key, int stage, bool leads_back) -> const KindCosts& {
     return pass_costs(key, stage, SharedCosts::Part::kPassesAndTransfers, leads_back);
   });
 }
 
 ScheduleCosts CostEstimator::passes_of(const Plan& plan, const std::vector<ChunkKey>& chunks,
-                                       const std::function<KindCosts(const ChunkKey&, int, bool)>& costs_of) const {
+                                       const CostsOf& costs_of) const {
   ScheduleCosts schedule_costs = empty_schedule_costs(plan, chunks.size());
   std::vector<LayerTurns> turns;
   for (std::size_t i = 0; i < chunks.size(); ++i) {
     const int position = static_cast<int>(i), layers = chunks[i].layers;
     const bool leads_back = program::traits_of(plan.schedule).leads_back(position / plan.pipeline);
     const Counts of_kinds = layers_of(chunks[i]);
-    const KindCosts c =
-        without_transfers_on_stage(costs_of(chunks[i], plan.stage_of(position), leads_back), plan, position);
+    const KindCosts& c = costs_of(chunks[i], plan.stage_of(position), leads_back);
+    const Transfers sent = transfers_of(c, plan, position);
     ScheduleCosts::Chunk& chunk = schedule_costs.chunks[i];
     chunk.forward = c.forward.of(of_kinds);
     chunk.backward = c.backward.of(of_kinds);
     chunk.weights = c.weights.of(of_kinds);
     chunk.exchanges = c.exchanges.of(of_kinds);
-    chunk.send_forward += c.send_forward;
-    chunk.send_backward += c.send_backward;
-    if (i > 0) schedule_costs.chunks[i - 1].send_forward += c.gather_forward;
-    if (i + 1 < chunks.size()) schedule_costs.chunks[i + 1].send_backward += c.gather_backward;
+    chunk.send_forward += sent.send_forward;
+    chunk.send_backward += sent.send_backward;
+    if (i > 0) schedule_costs.chunks[i - 1].send_forward += sent.gather_forward;
+    if (i + 1 < chunks.size()) schedule_costs.chunks[i + 1].send_backward += sent.gather_backward;
     chunk.layers = layers;
     chunk.kind = static_cast<int>(std::find(chunks.begin(), chunks.end(), chunks[i]) - chunks.begin());
     add_copies(chunk, chunks[i], c);
@@ -275,7 +310,7 @@ ScheduleCosts CostEstimator::passes_of(const Plan& plan, const std::vector<Chunk
     const std::int64_t inside = all_but_two(copies, of_kinds);
     chunk.forward_bus = forward + inside;
     chunk.backward_bus = backward + inside;
-    chunk.bus = forward + backward + copies.of(of_kinds) + c.send_bus;
+    chunk.bus = forward + backward + copies.of(of_kinds) + sent.bus;
     chunk.forward_through = c.forward_through.of(of_kinds);
     chunk.backward_through = c.backward_through.of(of_kinds);
     hold_to_bus(chunk, plan.overlap.expert);
@@ -289,10 +324,10 @@ ScheduleCosts CostEstimator::passes_of(const Plan& plan, const std::vector<Chunk
 LayerTurns CostEstimator::turns_of(const ChunkKey& key, const KindCosts& costs) const {
   LayerTurns turns{{{costs.forward_lead, 0, 0}}, {{costs.backward_lead, 0, 0}}};
   ByLayerKind<LayerTurns> of_kinds;
-  for (std::size_t kind = 0; kind < layer_kinds_.size(); ++kind) {
+  for (std::size_t kind = 0; kind < layer_kinds().size(); ++kind) {
     if (costs.turns[kind]) {
       of_kinds[kind] = *costs.turns[kind];
-    } else if (!layer_kinds_[kind].kind.mixture) {
+    } else if (!layer_kinds()[kind].kind.mixture) {
       of_kinds[kind] = {{{costs.forward.layer[kind], 0, 0}}, {{costs.backward.layer[kind], 0, 0}}};
     } else {
       return {};
@@ -353,8 +388,8 @@ void CostEstimator::add_copies(ScheduleCosts::Chunk& chunk, const ChunkKey& key,
 std::int64_t CostEstimator::state_copies(const ChunkKey& key, const KindCosts& costs, const KindCosts& middle) const {
   const Counts layers = layers_of(key);
   std::int64_t fetch = 0, dense = 0;
-  for (std::size_t kind = 0; kind < layer_kinds_.size(); ++kind) {
-    if (layer_kinds_[kind].kind.mixture) continue;
+  for (std::size_t kind = 0; kind < layer_kinds().size(); ++kind) {
+    if (layer_kinds()[kind].kind.mixture) continue;
     fetch = middle.fetch_state.layer[kind];
     dense += layers[kind] * (fetch + middle.store_state.layer[kind]);
   }
@@ -410,8 +445,8 @@ void CostEstimator::add_bus(ScheduleCosts& schedule_costs, const ChunkKey& key, 
 // says too much.
 std::int64_t CostEstimator::norm(const Counts& layers, const KindCosts& middle) const {
   std::int64_t dense = 0, mixtures = 0;
-  for (std::size_t kind = 0; kind < layer_kinds_.size(); ++kind) {
-    (layer_kinds_[kind].kind.mixture ? mixtures : dense) += layers[kind] * middle.norm.layer[kind];
+  for (std::size_t kind = 0; kind < layer_kinds().size(); ++kind) {
+    (layer_kinds()[kind].kind.mixture ? mixtures : dense) += layers[kind] * middle.norm.layer[kind];
   }
   return std::max(dense, mixtures);
 }

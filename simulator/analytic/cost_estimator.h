@@ -46,12 +46,17 @@ class CostEstimator {
    public:
     MemoryByStage(CostEstimator& estimator, const program::Plan& plan);
     StageMemory of(int stage);
+    /// No more than that, and found without building chunks of several layers: of activations, what layers keep from
+    /// their forward to their backward; of all else that the model needs nothing.
+    StageMemory least_of(int stage);
     /// The first stage with chunks of the same kinds: of it, all is the same but what micro-batches keep.
     int alike(int stage) const;
 
    private:
     std::vector<int> kinds(int stage) const;
     void count_bytes(const std::vector<int>& kinds);
+    void enter(int kind, const program::ChunkBytes& bytes);
+    StageMemory laid_out(int stage, const std::vector<int>& kinds);
 
     CostEstimator& estimator_;
     const program::Plan& plan_;
@@ -84,7 +89,7 @@ class CostEstimator {
     PartTimes forward, backward, weights, exchanges, copies;
   };
   std::vector<StageKinds> passes_by_kind(const program::Plan& plan);
-  const std::vector<models::LayersOfKind>& layer_kinds() const { return layer_kinds_; }
+  const std::vector<models::LayersOfKind>& layer_kinds() const { return layers_->kinds; }
   /// The least that a layer without embedding and head takes of any stage for a micro-batch, both passes (ps).
   std::int64_t layer_ps();
 
@@ -94,15 +99,19 @@ class CostEstimator {
 
   std::vector<StagePass> passes_with(const program::Plan& plan,
                                      const std::function<std::int64_t(const ByLayerKind<std::int64_t>&)>& layer);
-  ScheduleCosts passes_of(
-      const program::Plan& plan, const std::vector<program::ChunkKey>& chunks,
-      const std::function<KindCosts(const program::ChunkKey&, int stage, bool leads_back)>& costs_of) const;
+  using CostsOf = std::function<const KindCosts&(const program::ChunkKey&, int stage, bool leads_back)>;
+  ScheduleCosts passes_of(const program::Plan& plan, const std::vector<program::ChunkKey>& chunks,
+                          const CostsOf& costs_of) const;
   std::vector<program::ChunkKey> keys_of(const program::Plan& plan) const;  // of every chunk, in model order
+  /// Passes, or all else that is wanted.
   KindCosts anew(const program::ChunkKey& one_layer, int stage, bool leads_back,
                  const SharedCosts::Wanted& wanted) const;
+  KindCosts passes_anew(const program::ChunkKey& one_layer, int stage) const;
+  program::Program without_bodies() const;
+  void give_tasks(program::Program& program, int stage, bool leads_back, const SharedCosts::Wanted& wanted) const;
   const KindCosts& costs(const program::ChunkKey& key, int stage, SharedCosts::Part part = SharedCosts::Part::kAll,
                          bool leads_back = false);
-  KindCosts pass_costs(const program::ChunkKey& key, int stage, SharedCosts::Part part, bool leads_back);
+  const KindCosts& pass_costs(const program::ChunkKey& key, int stage, SharedCosts::Part part, bool leads_back);
   LayerTurns turns_of(const program::ChunkKey& key, const KindCosts& costs) const;
   std::size_t kind_of(int layer) const;
   Counts layers_of(const program::ChunkKey& key) const;                // of a chunk
@@ -121,6 +130,7 @@ class CostEstimator {
                   const std::vector<program::ChunkKey>& chunks, int stage);
   Bytes bytes(const program::ChunkKey& key);
   Bytes lowered_bytes(const program::ChunkKey& key);
+  Bytes least_bytes(const program::ChunkKey& key);
   /// How many of the chunk's last layers are all dense, or all mixtures.
   int layers_alike(const program::ChunkKey& key) const;
 
@@ -130,20 +140,21 @@ class CostEstimator {
   const hardware::Cluster& cluster_;
   PlacedCluster placed_;
   const program::StackTraits& stack_;
-  std::vector<models::LayersOfKind> layer_kinds_;
   program::Sharding sharding_{};
   bool merged_lanes_ = false;
   std::unique_ptr<SharedCosts> own_;  // where none was given
   SharedCosts* shared_;
+  const SharedCosts::Layers* layers_ = nullptr;
   std::shared_ptr<const std::vector<StagePlace>> places_;  // by stage
   /// What was asked of `shared_`, again and again for every chunk.
   struct Asked {
     program::ChunkKey key;
     StagePlace place;
     SharedCosts::Part part;
-    KindCosts costs;
+    const KindCosts* costs;
   };
-  std::deque<Asked> asked_;
+  std::vector<Asked> asked_;
+  std::deque<KindCosts> costs_;  // that were asked for, or are made of those
   std::vector<std::pair<program::ChunkKey, Bytes>> bytes_;
 };
 

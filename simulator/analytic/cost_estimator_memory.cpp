@@ -1,6 +1,7 @@
 // The memory side of CostEstimator: bytes of a chunk grow by the same amount with every layer.
 #include <algorithm>
 
+#include "program/ir/alignment.h"
 #include "program/lower/role_tasks.h"
 #include "simulator/analytic/cost_estimator.h"
 
@@ -31,12 +32,18 @@ void CostEstimator::MemoryByStage::count_bytes(const std::vector<int>& kinds) {
   for (const int kind : kinds) {
     const auto k = static_cast<std::size_t>(kind);
     if (counted_[k] != 0) continue;
-    estimator_.program_.kinds[k].bytes = estimator_.bytes(kinds_[k]);
-    estimator_.program_.kinds[k].head = kinds_[k].head;
-    estimator_.program_.kinds[k].layers = kinds_[k].layers;
-    estimator_.program_.kinds[k].mtp = kinds_[k].head ? estimator_.job().model.mtp_depth() : 0;
+    enter(kind, estimator_.bytes(kinds_[k]));
     counted_[k] = 1;
   }
+}
+
+void CostEstimator::MemoryByStage::enter(int kind, const program::ChunkBytes& bytes) {
+  const ChunkKey& key = kinds_[static_cast<std::size_t>(kind)];
+  program::ChunkTemplate& entered = estimator_.program_.kinds[static_cast<std::size_t>(kind)];
+  entered.bytes = bytes;
+  entered.head = key.head;
+  entered.layers = key.layers;
+  entered.mtp = key.head ? estimator_.job().model.mtp_depth() : 0;
 }
 
 std::vector<int> CostEstimator::MemoryByStage::kinds(int stage) const {
@@ -58,6 +65,19 @@ int CostEstimator::MemoryByStage::alike(int stage) const {
 StageMemory CostEstimator::MemoryByStage::of(int stage) {
   const std::vector<int> here = kinds(stage);
   count_bytes(here);
+  return laid_out(stage, here);
+}
+
+StageMemory CostEstimator::MemoryByStage::least_of(int stage) {
+  const std::vector<int> here = kinds(stage);
+  for (const int kind : here) {
+    const auto k = static_cast<std::size_t>(kind);
+    if (counted_[k] == 0) enter(kind, estimator_.least_bytes(kinds_[k]));
+  }
+  return laid_out(stage, here);
+}
+
+StageMemory CostEstimator::MemoryByStage::laid_out(int stage, const std::vector<int>& here) {
   const std::vector<Frames> in_flight = estimator_.shared_->frames(plan_, stage, micro_batches_, here);
   program::Role role;
   role.stage = stage;
@@ -100,8 +120,25 @@ CostEstimator::Bytes CostEstimator::bytes(const ChunkKey& key) {
   return bytes;
 }
 
+// A chunk of one layer keeps in its frame what the layer does, its input and its output; every layer has an input
+// there.
+CostEstimator::Bytes CostEstimator::least_bytes(const ChunkKey& key) {
+  Bytes least{};
+  if (job().plan.bucket_bytes > 0 || !job().plan.replica_micro_batch.empty()) return least;
+  const std::int64_t output = program_.settings.sent_bytes_per_sample * job().plan.micro_batch + program::kAlignment;
+  const Counts layers = layers_of(key);
+  constexpr auto kFrame = static_cast<std::size_t>(program::Space::kFrame);
+  for (std::size_t kind = 0; kind < layer_kinds().size(); ++kind) {
+    if (layers[kind] == 0) continue;
+    ChunkKey one{1, false, false, key.recompute, key.modules, 0, static_cast<int>(layer_kinds()[kind].first)};
+    if (key.again > 0) one.modules = {};  // whole, then, as some of its layers are
+    least[kFrame] += layers[kind] * std::max<std::int64_t>(0, lowered_bytes(one)[kFrame] - output);
+  }
+  return least;
+}
+
 int CostEstimator::layers_alike(const ChunkKey& key) const {
-  if (layer_kinds_.size() == 1) return key.layers - key.again;
+  if (layer_kinds().size() == 1) return key.layers - key.again;
   const auto keeps = [&](int layer) {
     const models::LayerKind kind = job().model.layer_kind(key.phase + layer);
     return std::pair(kind.mixture, job().model.norms_heads(kind));

@@ -1,5 +1,6 @@
 // Passes by what they recompute.
 #include <algorithm>
+#include <utility>
 
 #include "simulator/analytic/cost_estimator.h"
 
@@ -9,40 +10,43 @@ using program::ChunkKey;
 using program::Plan;
 
 // Where the first layers alone are recomputed, what that takes counts as the chunk's ends.
-KindCosts CostEstimator::pass_costs(const ChunkKey& key, int stage, SharedCosts::Part part, bool leads_back) {
+const KindCosts& CostEstimator::pass_costs(const ChunkKey& key, int stage, SharedCosts::Part part, bool leads_back) {
   if (key.again == 0) return costs(key, stage, part, leads_back);
   ChunkKey first = key, kept = key;
   first.again = kept.again = 0;
   first.layers = key.again;
   kept.recompute = program::Recompute::kNone;
-  const KindCosts full = costs(first, stage, part, leads_back);
+  const KindCosts& full = costs(first, stage, part, leads_back);
   KindCosts all = costs(kept, stage, part, leads_back);
   const Counts again = layers_of(first);
   for (PartTimes KindCosts::*pass :
        {&KindCosts::forward, &KindCosts::backward, &KindCosts::weights, &KindCosts::forward_bus,
         &KindCosts::backward_bus, &KindCosts::forward_through, &KindCosts::backward_through}) {
-    for (std::size_t kind = 0; kind < layer_kinds_.size(); ++kind) {
+    for (std::size_t kind = 0; kind < layer_kinds().size(); ++kind) {
       (all.*pass).ends += again[kind] * ((full.*pass).layer[kind] - (all.*pass).layer[kind]);
     }
   }
-  return all;
+  costs_.push_back(std::move(all));
+  return costs_.back();
 }
 
 // What is not kept for the backward need not be copied either.
 ScheduleCosts CostEstimator::least_passes(const Plan& plan) {
   std::vector<ChunkKey> chunks = keys_of(plan);
   for (ChunkKey& key : chunks) key.recompute = program::Recompute::kNone, key.modules = {}, key.again = 0;
-  return passes_of(plan, chunks, [&](ChunkKey key, int stage, bool leads_back) {
-    KindCosts least = costs(key, stage, SharedCosts::Part::kPassesAndTransfers, leads_back);
-    if (this->least(least.copies.layer) == 0) return least;
+  return passes_of(plan, chunks, [&](ChunkKey key, int stage, bool leads_back) -> const KindCosts& {
+    const KindCosts& kept = costs(key, stage, SharedCosts::Part::kPassesAndTransfers, leads_back);
+    if (this->least(kept.copies.layer) == 0) return kept;
+    KindCosts least = kept;
     key.recompute = program::Recompute::kSelective;
     key.modules = program::ModuleSet::all();
     const KindCosts& fewest = costs(key, stage, SharedCosts::Part::kPasses);
-    for (std::size_t kind = 0; kind < layer_kinds_.size(); ++kind) {
+    for (std::size_t kind = 0; kind < layer_kinds().size(); ++kind) {
       least.copies.layer[kind] = std::min(least.copies.layer[kind], fewest.copies.layer[kind]);
       least.copies_bus.layer[kind] = std::min(least.copies_bus.layer[kind], fewest.copies_bus.layer[kind]);
     }
-    return least;
+    costs_.push_back(std::move(least));
+    return costs_.back();
   });
 }
 

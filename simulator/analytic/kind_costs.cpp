@@ -22,26 +22,12 @@ class KindReader {
         kind_(program_.kinds[kind]),
         stage_(static_cast<std::size_t>(stage)) {}
 
-  KindCosts read() const {
+  KindCosts read() {
     KindCosts costs;
-    const std::size_t first = kind_.embedding ? 1 : 0;
-    const auto first_back = static_cast<std::size_t>(kind_.parts_at_end());
-    costs.forward = by_segment(kind_.forward, first);
-    costs.backward = by_segment(kind_.backward, first_back);
-    costs.forward_bus = bus_by_segment(kind_.forward, first);
-    costs.backward_bus = bus_by_segment(kind_.backward, first_back);
-    costs.forward_through = is_cut(kind_.forward) ? by_part(kind_.forward, first) : costs.forward;
-    costs.backward_through = is_cut(kind_.backward) ? by_part(kind_.backward, first_back) : costs.backward;
-    costs.forward_lead = before_part(kind_.forward, first);
-    costs.backward_lead = before_part(kind_.backward, first_back);
-    if (is_cut(kind_.forward)) costs.turns.front() = turns_of_layer(first, first_back);
-    add_exchanges(costs.exchanges, kind_.forward, first);
-    add_exchanges(costs.exchanges, kind_.backward, first_back);
-    if (kind_.backward_weights >= 0) costs.weights = by_segment(kind_.backward_weights, first_back);
     for (std::size_t bucket = 0; bucket < kind_.buckets.size(); ++bucket) {
       if (!kind_.buckets[bucket].frozen) add_optimizer(costs.optimizer, bucket);
     }
-    costs.first_optimizer = segment(kind_.optimizer, 0, Lane::kCompute);
+    if (kind_.optimizer >= 0) costs.first_optimizer = segment(kind_.optimizer, 0, Lane::kCompute);
     costs.send_forward = whole(kind_.send_forward, Lane::kPipeline);
     costs.send_backward = whole(kind_.send_backward, Lane::kPipeline);
     costs.send_bus = bus_of(kind_.send_forward) + bus_of(kind_.send_backward);
@@ -72,10 +58,7 @@ class KindReader {
       add(costs.fetch_state, of_layer(bucket), whole(kind_.fetch_state[bucket], copy));
       add(costs.store_state, of_layer(bucket), whole(kind_.store_state[bucket], copy));
     }
-    if (!kind_.store_layer.empty()) {
-      costs.copies.layer.front() = whole(kind_.store_layer.front(), copy);
-      costs.copies_bus.layer.front() = bus_of(kind_.store_layer.front());
-    }
+    if (kind_.buckets.empty()) return costs;
     costs.first_reduce = whole(kind_.reduce.front(), data);
     costs.last_gather = whole(kind_.gather.back(), data);
     return costs;
@@ -129,129 +112,17 @@ class KindReader {
     return sum(index, s.begin, s.end, lane);
   }
 
-  bool is_cut(int index) const { return body(index).parts() < static_cast<int>(body(index).segments.size()); }
-
-  bool of_layer(const program::Segment& segment, std::size_t layer) const {
-    return segment.part == static_cast<std::int16_t>(layer);
-  }
-
-  PartTimes by_segment(int index, std::size_t layer) const {
-    PartTimes times;
-    for (const program::Segment& s : body(index).segments) add(times, of_layer(s, layer), computed(index, s));
-    return times;
-  }
-
-  void add_exchanges(PartTimes& times, int index, std::size_t layer) const {
-    for (const program::Segment& s : body(index).segments) {
-      add(times, of_layer(s, layer), sum(index, s.begin, s.end, Lane::kExpert));
-    }
-  }
-
-  std::int64_t before_part(int index, std::size_t part) const {
-    std::int64_t sum = 0;
-    for (const program::Segment& s : body(index).segments) {
-      if (s.part < static_cast<std::int16_t>(part)) sum += computed(index, s);
-    }
-    return sum;
-  }
-
-  std::shared_ptr<const LayerTurns> turns_of_layer(std::size_t first, std::size_t first_back) const {
-    LayerTurns turns{turns_of(kind_.forward, first), turns_of(kind_.backward, first_back)};
-    if (turns.forward.empty() || turns.backward.empty()) return nullptr;
-    return std::make_shared<const LayerTurns>(std::move(turns));
-  }
-
-  // Those of the layer; none where others are in parts as well.
-  std::vector<Turn> turns_of(int index, std::size_t layer) const {
-    std::vector<Turn> turns(1);
-    const program::Segment* exchange = nullptr;  // that the next turn may wait for
-    for (const program::Segment& s : body(index).segments) {
-      const bool exchanges = s.begin < s.end && lane_of(op(index, s.begin)) == Lane::kExpert;
-      if (!of_layer(s, layer)) {
-        if (s.turn || exchanges) return {};
-        continue;
-      }
-      if (exchanges) {
-        Turn& turn = turns.back();
-        turn = {turn.before + turn.beside,
-                waits_for_all_before(index, s) ? sum(index, s.begin, s.end, Lane::kExpert) : 0, 0};
-        exchange = &s;
-        continue;
-      }
-      if (s.turn) {
-        if (exchange == nullptr || !waits_first(index, s, *exchange)) turns.back().exchange = 0;
-        turns.emplace_back();
-        exchange = nullptr;
-      }
-      (exchange == nullptr ? turns.back().before : turns.back().beside) += computed(index, s);
-    }
-    turns.back().exchange = 0;
-    return turns;
-  }
-
-  const program::Op& op(int index, int i) const { return body(index).ops[static_cast<std::size_t>(i)]; }
-
-  // Whether the exchange waits for the last that is computed before it.
-  bool waits_for_all_before(int index, const program::Segment& exchange) const {
-    int last = exchange.begin - 1;
-    while (last >= 0 && lane_of(op(index, last)) != Lane::kCompute) --last;
-    const auto& after = op(index, exchange.begin).after;
-    return last >= 0 && std::find(after.begin(), after.end(), last) != after.end();
-  }
-
-  // Whether nothing of the segment is computed before the exchange has ended.
-  bool waits_first(int index, const program::Segment& s, const program::Segment& exchange) const {
-    int first = s.begin;
-    while (first < s.end && lane_of(op(index, first)) != Lane::kCompute) ++first;
-    if (first == s.end) return false;
-    const auto& after = op(index, first).after;
-    return std::any_of(after.begin(), after.end(), [&](int before) {
-      return before + 1 == exchange.end;  // the last of the exchange
-    });
-  }
-
-  // All segments of a part together.
-  PartTimes by_part(int index, std::size_t layer) const {
-    PartTimes times;
-    const auto& segments = body(index).segments;
-    for (std::size_t s = 0; s < segments.size();) {
-      program::Segment part = segments[s++];
-      while (s < segments.size() && segments[s].part == part.part) part.end = segments[s++].end;
-      add(times, of_layer(part, layer), computed(index, part));
-    }
-    return times;
-  }
-
-  // How long the compute lane takes for a segment, including waits for other lanes. Of those only ops count that follow
-  // a kernel of the segment: the others may have overlapped with the previous segment.
-  std::int64_t computed(int index, const program::Segment& s) const {
-    const auto& ps = costed_.op_ps[stage_][static_cast<std::size_t>(index)];
-    if (ps.empty()) return 0;
-    return held_by(body(index), ps, s, Lane::kCompute, !costed_.asynchronous_lanes);
-  }
-
-  std::int64_t bus_of(int index, int begin, int end) const {
+  std::int64_t bus_of(int index, int begin, int end) {
     const auto& times = costed_.op_ps[stage_][static_cast<std::size_t>(index)];
     std::int64_t busy = 0;
     for (int i = begin; i < end && !times.empty(); ++i) {
       const program::Op& op = body(index).ops[static_cast<std::size_t>(i)];
-      if (!program::is_communication(op.kind) && !program::is_copy(op.kind)) continue;
-      busy += bus_.of(op, times[static_cast<std::size_t>(i)]);
+      busy += bus_.of(op.kind, op.group, op.bytes, times[static_cast<std::size_t>(i)]);
     }
     return busy;
   }
 
-  std::int64_t bus_of(int index) const {
-    return index < 0 ? 0 : bus_of(index, 0, static_cast<int>(body(index).ops.size()));
-  }
-
-  PartTimes bus_by_segment(int index, std::size_t layer) const {
-    PartTimes times;
-    for (const program::Segment& s : body(index).segments) {
-      add(times, of_layer(s, layer), bus_of(index, s.begin, s.end));
-    }
-    return times;
-  }
+  std::int64_t bus_of(int index) { return index < 0 ? 0 : bus_of(index, 0, static_cast<int>(body(index).ops.size())); }
 
   // The norm of a chunk is one run of kernels: its host and device times combine over all of them, so it is at least
   // what the layers alone would take, less a picosecond of rounding for each. What else the body does (fp8 delayed: the

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "program/lower/settings.h"
 #include "program/schedules/slots.h"
 
 namespace trivium::simulator {
@@ -24,6 +25,7 @@ void append(Key& key, const ChunkKey& kind) {
                          kind.again, kind.phase});
 }
 
+constexpr std::size_t kMostLayers = 4096;  // some 100 MB
 constexpr auto kStagingAt = static_cast<std::size_t>(Space::kStaging);
 
 bool keeps(Storage storage) { return storage == Storage::kNone; }
@@ -43,12 +45,17 @@ int place_of_passes(const Job& job, const ChunkKey& kind, const StagePlace& plac
   return is_dense_layer(job, kind) ? place.dense : place.passes;
 }
 
+// The host of some stacks takes longer for tensor collectives in a pipeline.
+bool issues_longer(const Plan& plan) {
+  return plan.tensor > 1 && plan.pipeline > 1 && program::find_stack(plan.stack)->pipelined_issue > 0;
+}
+
 Key pass_fields(const Job& job, const ChunkKey& kind) {
   const Plan& p = job.plan;
   const bool dense = job.model.experts && is_dense_layer(job, kind);
   Key key = key_of(p.tensor, p.context, p.context_method, dense ? 1 : p.expert, dense ? 0 : p.expert_tensor,
                    p.micro_batch, p.sequence_parallel, p.overlap.tensor, program::traits_of(p.schedule).splits_backward,
-                   p.offload.activations, p.attention, p.overlap.expert);
+                   p.offload.activations, p.attention, p.overlap.expert, issues_longer(p));
   append(key, kind);
   return key;
 }
@@ -127,8 +134,51 @@ KindCosts joined(KindCosts costs, const KindCosts& transfers) {
 
 }  // namespace
 
+// FNV-1a over whole numbers, and what mixes their upper bits into the lower ones.
+std::size_t SharedCosts::Hash::operator()(const Key& key) const {
+  std::uint64_t hash = 0xcbf29ce484222325;
+  for (const std::int64_t value : key) {
+    hash = (hash ^ static_cast<std::uint64_t>(value)) * 0x100000001b3;
+    hash ^= hash >> 29;
+  }
+  return hash;
+}
+
+int SharedCosts::Layers::first_alike(int layer, int count) const {
+  const auto alike = kind_of.begin() + layer;
+  const auto found = std::search(kind_of.begin(), alike + count, alike, alike + count);
+  return static_cast<int>(found - kind_of.begin());
+}
+
+const SharedCosts::Layers& SharedCosts::layers(const models::Model& model) {
+  const std::lock_guard lock(mutex_);
+  if (layers_alike_) return *layers_alike_;
+  Layers layers{models::layer_kinds(model), {}};
+  for (std::int64_t layer = 0; layer < model.layers; ++layer) {
+    const models::LayerKind kind = model.layer_kind(layer);
+    const auto known = std::ranges::find(layers.kinds, kind, &models::LayersOfKind::kind);
+    layers.kind_of.push_back(static_cast<int>(known - layers.kinds.begin()));
+  }
+  layers_alike_ = std::make_unique<const Layers>(std::move(layers));
+  return *layers_alike_;
+}
+
+program::Settings SharedCosts::settings(const Job& job, const program::StackTraits& stack) {
+  const program::Settings* other = nullptr;
+  {
+    const std::lock_guard lock(mutex_);
+    other = settings_.get();
+  }
+  if (other != nullptr) return program::settings_of(job, stack, other);
+  auto fresh = std::make_unique<const program::Settings>(program::settings_of(job, stack));
+  const program::Settings copy = *fresh;
+  const std::lock_guard lock(mutex_);
+  if (!settings_) settings_ = std::move(fresh);
+  return copy;
+}
+
 template <class Value>
-std::optional<Value> SharedCosts::find(const std::map<Key, Value>& known, const Key& key) {
+std::optional<Value> SharedCosts::find(const Known<Value>& known, const Key& key) {
   const std::lock_guard lock(mutex_);
   const auto found = known.find(key);
   return found == known.end() ? std::nullopt : std::optional<Value>(found->second);
@@ -137,12 +187,12 @@ std::optional<Value> SharedCosts::find(const std::map<Key, Value>& known, const 
 // Embedding and head take the same time with any layer.
 KindCosts SharedCosts::with_ends(const Job& job, const ChunkKey& kind, const StagePlace& place, const Coster& coster) {
   const Plan& p = job.plan;
-  const Key key =
-      key_of(p.tensor, p.context, p.context_method, p.micro_batch, p.sequence_parallel, p.overlap.tensor,
-             program::traits_of(p.schedule).splits_backward, p.overlap.expert, kind.embedding, kind.head, place.dense);
+  const Key key = key_of(p.tensor, p.context, p.context_method, p.micro_batch, p.sequence_parallel, p.overlap.tensor,
+                         program::traits_of(p.schedule).splits_backward, p.overlap.expert, kind.embedding, kind.head,
+                         place.dense, issues_longer(p));
   auto ends = find(ends_, key);
   if (!ends) {
-    const KindCosts fresh = passes_of(coster(kind, {true, false, false}));
+    const KindCosts fresh = passes_of(coster(kind, {.passes = true}));
     const std::lock_guard lock(mutex_);
     ends = ends_.try_emplace(key, fresh).first->second;
   }
@@ -182,10 +232,14 @@ KindCosts SharedCosts::costs(const Job& job, const ChunkKey& kind, const StagePl
     state = find(states_, state_key);
   }
   const Wanted missing{!passes, sends && !sent, all && !state};
-  if (missing.any()) {
-    const KindCosts fresh = coster(kind, missing);
+  if (missing.passes) {
+    const KindCosts fresh = passes_of(coster(kind, {.passes = true}));
     const std::lock_guard lock(mutex_);
-    if (missing.passes) passes = passes_.try_emplace(std::move(pass_key), passes_of(fresh)).first->second;
+    passes = passes_.try_emplace(std::move(pass_key), fresh).first->second;
+  }
+  if (missing.transfers || missing.state) {
+    const KindCosts fresh = coster(kind, {.transfers = missing.transfers, .state = missing.state});
+    const std::lock_guard lock(mutex_);
     if (missing.transfers) sent = transfers_.try_emplace(std::move(transfer_key), transfers_of(fresh)).first->second;
     if (missing.state) state = states_.try_emplace(std::move(state_key), fresh).first->second;
   }
@@ -193,6 +247,29 @@ KindCosts SharedCosts::costs(const Job& job, const ChunkKey& kind, const StagePl
   if (sends) costs = joined(costs, *sent);
   set_passes(costs, *passes);
   return costs;
+}
+
+std::shared_ptr<const CostedPassLayer> SharedCosts::layer(const Job& job, const ChunkKey& kind,
+                                                          const std::function<CostedPassLayer()>& lower) {
+  Key key = pass_fields(job, kind);
+  {
+    const std::lock_guard lock(mutex_);
+    if (const auto known = layer_of_.find(key); known != layer_of_.end()) {
+      layers_.splice(layers_.begin(), layers_, known->second);
+      return layers_.front().layer;
+    }
+  }
+  auto fresh = std::make_shared<const CostedPassLayer>(lower());
+  const std::lock_guard lock(mutex_);
+  const auto [known, is_new] = layer_of_.try_emplace(key);
+  if (!is_new) return known->second->layer;
+  layers_.push_front({std::move(key), std::move(fresh)});
+  known->second = layers_.begin();
+  if (layers_.size() > kMostLayers) {
+    layer_of_.erase(layers_.back().key);
+    layers_.pop_back();
+  }
+  return layers_.front().layer;
 }
 
 // Buffers of a space are consecutive: slots of copies are those of the state, followed by those of the

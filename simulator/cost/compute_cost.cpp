@@ -177,37 +177,57 @@ base::Seconds compute_cost(const program::Op& op, const hardware::Device& device
   return traits_of(op.kind).synchronises ? time + issue : combine(time, issue, device.physics.issue_exponent);
 }
 
+std::vector<OpWork> segment_work(std::span<const program::Op> ops, const hardware::Device& device,
+                                 const program::StackTraits& stack) {
+  std::vector<OpWork> work(ops.size());
+  for (std::size_t i = 0; i < ops.size(); ++i) {
+    const program::Op& op = ops[i];
+    OpWork& of = work[i];
+    of.elsewhere = program::is_communication(op.kind) || program::is_copy(op.kind);
+    of.holds_kernels = holds_kernels(op);
+    of.issued = issued_by_host(op, device);
+    of.synchronises = traits_of(op.kind).synchronises;
+    of.tensor_collective = op.group == program::Group::kTensor && program::is_communication(op.kind);
+    if (!of.elsewhere) of.device = device_cost(op, device, stack);
+    if (of.issued) of.issue = issue_cost(op, device, stack);
+  }
+  return work;
+}
+
 std::vector<base::Seconds> segment_costs(std::span<const program::Op> ops, const hardware::Device& device,
                                          const program::StackTraits& stack,
                                          std::span<const base::Seconds> communication, base::Seconds collective_issue) {
-  assert(communication.empty() || communication.size() == ops.size());
-  std::vector<base::Seconds> costs(ops.size());
+  return segment_costs(segment_work(ops, device, stack), device, communication, collective_issue);
+}
+
+std::vector<base::Seconds> segment_costs(std::span<const OpWork> work, const hardware::Device& device,
+                                         std::span<const base::Seconds> communication, base::Seconds collective_issue) {
+  assert(communication.empty() || communication.size() == work.size());
+  std::vector<base::Seconds> costs(work.size());
   // Of the ops whose issue the host can run ahead with: kernels, and what else fills the same stream meanwhile.
   base::Seconds on_device, on_host, beside;
-  for (std::size_t i = 0; i < ops.size(); ++i) {
-    const program::Op& op = ops[i];
-    const bool elsewhere = program::is_communication(op.kind) || program::is_copy(op.kind);
-    if (!elsewhere) {
-      costs[i] = device_cost(op, device, stack);
+  for (std::size_t i = 0; i < work.size(); ++i) {
+    const OpWork& op = work[i];
+    if (!op.elsewhere) {
+      costs[i] = op.device;
     } else if (!communication.empty()) {
       costs[i] = communication[i];
-      if (holds_kernels(op)) beside += costs[i];
+      if (op.holds_kernels) beside += costs[i];
     }
-    if (!issued_by_host(op, device)) continue;
-    if (traits_of(op.kind).synchronises) {
-      costs[i] += issue_cost(op, device, stack);
+    if (!op.issued) continue;
+    if (op.synchronises) {
+      costs[i] += op.issue;
       continue;
     }
-    if (!elsewhere) on_device += costs[i];
-    on_host += issue_cost(op, device, stack);
-    if (op.group == program::Group::kTensor && program::is_communication(op.kind)) on_host += collective_issue;
+    if (!op.elsewhere) on_device += costs[i];
+    on_host += op.issue;
+    if (op.tensor_collective) on_host += collective_issue;
   }
   if (on_device.value() <= 0) return costs;
   const base::Seconds both = combine(on_device + beside, on_host, device.physics.issue_exponent);
   const double stretch = (both - beside) / on_device;
-  for (std::size_t i = 0; i < ops.size(); ++i) {
-    if (program::is_communication(ops[i].kind) || program::is_copy(ops[i].kind)) continue;
-    if (issued_by_host(ops[i], device) && !traits_of(ops[i].kind).synchronises) costs[i] = costs[i] * stretch;
+  for (std::size_t i = 0; i < work.size(); ++i) {
+    if (!work[i].elsewhere && work[i].issued && !work[i].synchronises) costs[i] = costs[i] * stretch;
   }
   return costs;
 }

@@ -7,25 +7,16 @@
 #include <span>
 #include <tuple>
 
-#include "base/seconds.h"
-#include "simulator/collectives/collective_cost.h"
 #include "simulator/collectives/places.h"
-#include "simulator/cost/compute_cost.h"
-#include "simulator/cost/copy_cost.h"
 #include "simulator/cost/core_sharing.h"
-#include "simulator/cost/issue.h"
-#include "simulator/cost/transformer_engine.h"
+#include "simulator/cost/part_work.h"
 #include "simulator/placement/placed_cluster.h"
 
 namespace trivium::simulator {
 namespace {
 
-using base::kPsPerSecond;
 using program::Op;
-using program::OpKind;
 using program::Program;
-
-std::int64_t to_ps(base::Seconds time) { return std::llround(time.value() * kPsPerSecond); }
 
 // Everything the cost of an op depends on other than the device: layers repeat, so most ops were costed before.
 auto shape_key(const Op& op, int peer_stage) {
@@ -34,90 +25,26 @@ auto shape_key(const Op& op, int peer_stage) {
                     op.experts, op.parts, op.m, op.n, op.k, op.elements, op.bytes, op.disk, op.fp8);
 }
 
-// Ranks of this node that hold the same stage send at the same moment; one pair of the stage that crosses nodes holds
-// up all: the slowest sets the pace.
-base::Seconds transfer_time(const Program& program, const hardware::Cluster& cluster, const Op& op, int rank,
-                            int peer_stage) {
-  const auto [same_node, sharing, between] = transfer_placement(program.mesh, cluster, rank, peer_stage);
-  const int transfers = std::max(1, sharing);
-  return transfer_cost(base::Bytes(op.bytes), same_node, transfers, cluster.node_of_device(rank), program.stack,
-                       between);
-}
-
-// Over nodes such an all-reduce reaches what one adapter carries, however many there are: 22 to 60 GB/s in the
-// Ultra-Scale Playbook's runs, where reduce-scatters and gathers reach twice that.
-hardware::Node on_one_adapter(const hardware::Node& node, const GroupPlacement& group) {
-  hardware::Node one = node;
-  one.adapters = std::min(node.adapters, std::max(1, group.sharing));
-  return one;
-}
-
 class Coster {
  public:
   Coster(const Program& program, const hardware::Cluster& cluster, const hardware::Node& node, int rank)
-      : program_(program), cluster_(cluster), node_(node), rank_(rank) {}
+      : program_(program), device_(node.device), ranks_(program, cluster, node, rank) {}
 
   // Durations of the ops of one part of a body. Layers repeat, so most were costed before.
   const std::vector<std::int64_t>& part(std::span<const Op> written, int peer_stage) {
     Key key;
+    key.reserve(written.size());
     for (const Op& op : written) key.push_back(shape_key(op, peer_stage));
     const auto [at, fresh] = known_.try_emplace(std::move(key));
-    if (fresh) {
-      const auto executed =
-          as_executed(written, program_.stack, program_.mesh.tensor(), program_.settings.rotary.amplitude);
-      const std::span<const Op> ops = executed ? std::span<const Op>(*executed) : written;
-      std::vector<base::Seconds> communicated(ops.size());
-      for (std::size_t i = 0; i < ops.size(); ++i) {
-        if (program::is_copy(ops[i].kind)) communicated[i] = copy(ops[i]);
-        const bool left_out = ops[i].elements == 0 && written[i].elements > 0;
-        if (program::is_communication(ops[i].kind) && !left_out) communicated[i] = communication(ops[i], peer_stage);
-      }
-      for (const base::Seconds time : segment_costs(ops, node_.device, program_.stack, communicated,
-                                                    pipelined_issue(program_.mesh, program_.stack))) {
-        at->second.push_back(to_ps(time));
-      }
-    }
+    if (fresh) at->second = ranks_.times(work_of(written, program_, device_), peer_stage);
     return at->second;
   }
 
  private:
-  base::Seconds copy(const Op& op) const {
-    const double share = copied_share(op, program_.settings, program_.stack);
-    return copy_cost(base::Bytes(op.bytes * share), op.disk, std::min(node_.devices, program_.mesh.size()), node_);
-  }
-
-  // Wide gradients of a stack that adds to them after a pipeline are one all-reduce of gigabytes.
-  bool one_ring(const Op& op) const {
-    return program_.stack.fills_half_gradients && program_.mesh.pipeline() > 1 && op.kind == OpKind::kAllReduce &&
-           op.group == program::Group::kData;
-  }
-
-  base::Seconds communication(const Op& op, int peer_stage) {
-    if (op.kind == OpKind::kSend || op.kind == OpKind::kRecv) {
-      return transfer_time(program_, cluster_, op, rank_, peer_stage);
-    }
-    auto placed = placements_.find(op.group);
-    if (placed == placements_.end()) {
-      placed = placements_.emplace(op.group, placements_of(program_.mesh, cluster_, op.group, rank_)).first;
-    }
-    base::Seconds slowest(0);
-    for (const GroupPlacement& group : placed->second) {
-      const auto cost = [&](const hardware::Node& node) {
-        return collective_cost(op.kind, base::Bytes(op.bytes), group, node, program_.stack);
-      };
-      slowest = std::max(slowest, one_ring(op) ? cost(on_one_adapter(node_, group)) : cost(node_));
-    }
-    // User buffers: a product and its collective run piece by piece, each overlapping the other's next piece.
-    const bool inside_products = op.group == program::Group::kTensor && op.lane == program::Lane::kTensor;
-    return inside_products ? slowest * (1 - program_.stack.hidden_tensor) : slowest;
-  }
-
   using Key = std::vector<decltype(shape_key(Op{}, 0))>;
   const Program& program_;
-  const hardware::Cluster& cluster_;
-  const hardware::Node& node_;
-  int rank_;
-  std::map<program::Group, std::vector<GroupPlacement>> placements_;
+  const hardware::Device& device_;
+  PlacedRanks ranks_;
   std::map<Key, std::vector<std::int64_t>> known_;
 };
 

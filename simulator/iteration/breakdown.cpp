@@ -118,7 +118,8 @@ Breakdown break_down(const program::Program& program, const program::Role& role,
   if (iteration_ps > at) gaps.push_back({at, iteration_ps});
   const auto take = [&](Lane lane, Part part) {
     auto& busy = lanes[static_cast<std::size_t>(lane)];
-    std::sort(busy.begin(), busy.end(), [](const Interval& a, const Interval& b) { return a.begin < b.begin; });
+    const auto earlier = [](const Interval& a, const Interval& b) { return a.begin < b.begin; };
+    if (!std::is_sorted(busy.begin(), busy.end(), earlier)) std::sort(busy.begin(), busy.end(), earlier);
     parts[static_cast<std::size_t>(part)] += cut(busy, gaps);
   };
   take(Lane::kTensor, Part::kExposedTensor);

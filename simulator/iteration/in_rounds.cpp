@@ -73,7 +73,9 @@ class InRounds {
  public:
   InRounds(const program::Job& job, const hardware::Cluster& cluster, const SimulationOptions& options,
            const SteadyState& rounds, const std::stop_token& stop, Until until = Until::kReplayed)
-      : job_(job), cluster_(cluster), options_(options), rounds_(rounds), stop_(stop), until_(until) {}
+      : job_(job), cluster_(cluster), options_(options), rounds_(rounds), stop_(stop), until_(until) {
+    options_.most_spans = SimulationOptions::kMostSpans;  // whether all ranks repeat themselves
+  }
 
   /// SimulationTrace as all of them would be, and the Program of few. Without a period where they do not repeat
   /// themselves, also later on: what runs ahead may take long to be as far ahead as it can be.
@@ -160,7 +162,7 @@ class InRounds {
 
   const program::Job& job_;
   const hardware::Cluster& cluster_;
-  const SimulationOptions& options_;
+  SimulationOptions options_;
   const SteadyState& rounds_;
   const std::stop_token& stop_;
   Until until_;

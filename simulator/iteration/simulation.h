@@ -48,6 +48,9 @@ struct SimulationOptions {
   /// Communication that overlaps on a link shares it: simulated by one rank for all of a stage that sit alike. False:
   /// every transfer has its links to itself.
   bool shared_links = true;
+  /// The breakdown is the mean over ranks of each role, one and as many more, evenly, as have so many spans together.
+  double most_spans = kMostSpans;
+  static constexpr double kMostSpans = 8e6;
   bool unshared = false;  ///< find Simulation::unshared_s too
   Disturbance disturbance{};
   std::uint64_t seed = 0;               ///< of the jitter

@@ -64,7 +64,6 @@ class BreakdownAccumulator {
 // The representatives; every rank where the timeline shows it, or as many of each role, evenly, as are soon told.
 std::vector<bool> ranks_to_sample(const program::Program& program, const ReplayProgram& compiled,
                                   const SimulationOptions& options) {
-  constexpr double kMostSpans = 8e6;
   const ReplayTopology& topology = compiled.topology;
   std::vector<bool> sampled(static_cast<std::size_t>(topology.actors()), true);
   if (options.every_rank && options.timeline) return sampled;
@@ -75,7 +74,7 @@ std::vector<bool> ranks_to_sample(const program::Program& program, const ReplayP
     }
   }
   const auto ranks = topology.actors() / static_cast<std::int32_t>(program.roles.size());  // of a role, about
-  const auto wanted = std::clamp(static_cast<std::int32_t>(ranks * kMostSpans / spans), 1, ranks);
+  const auto wanted = std::clamp(static_cast<std::int32_t>(ranks * options.most_spans / spans), 1, ranks);
   std::vector<std::int32_t> seen(program.roles.size(), 0);
   for (std::size_t p = 0; p < sampled.size(); ++p) {
     const std::int64_t at = seen[static_cast<std::size_t>(topology.role[p])]++;

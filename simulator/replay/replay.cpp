@@ -71,6 +71,7 @@ std::vector<Span> spans_of(const ReplayProgram& compiled, const Variation& varia
     const Draws draws(variation.seed, static_cast<std::uint32_t>(compiled.topology.rank[p]),
                       static_cast<std::uint32_t>(stream));
     const double device = variation.device.empty() ? 1.0 : variation.device[p];
+    const bool plain = variation.jitter == 0 && device == 1.0;
     std::uint64_t drawn = 0;
     for (std::size_t i = 0; i < runs[stream].size(); ++i) {
       const Instruction& in = instructions.streams[stream][i];
@@ -85,8 +86,9 @@ std::vector<Span> spans_of(const ReplayProgram& compiled, const Variation& varia
         span.lane = static_cast<program::Lane>(stream);
         span.start_ps = s == 0 ? run.arrival : at;
         span.begin_ps = at;
-        span.end_ps =
-            in.rendezvous == RendezvousKind::kNone ? at + varied(step, variation, draws, drawn, device) : run.end;
+        span.end_ps = in.rendezvous != RendezvousKind::kNone
+                          ? run.end
+                          : at + (plain ? step.ps : varied(step, variation, draws, drawn, device));
         at = span.end_ps;
         spans.push_back(span);
       }

@@ -51,6 +51,53 @@ TEST(Tree, NoPlanIsFasterThanTheBoundOfANodeAboveIt) {
   EXPECT_GT(4 * tight, plans);  // a bound of nothing would pass too
 }
 
+// With layers that are balanced by their load, a walk refuses the states that need too much, and no others.
+TEST(Tree, WalksRefuseTheStatesWithoutRoomForBalancedLayers) {
+  std::mt19937 random(41);
+  int refused = 0, left = 0;
+  for (int i = 0; i < 150; ++i) {
+    SearchRequest request = random_problem(random);
+    if (!request.cluster.homogeneous()) continue;
+    request.ignore_memory = false;
+    base::Bytes& memory = request.cluster.groups.front().node.device.memory;
+    memory = memory * std::uniform_real_distribution(0.05, 1.0)(random);
+    const auto fits = [&](const program::Plan& plan) {
+      const program::Job job{request.job.model, request.job.training, plan};
+      return !simulator::out_of_memory(simulator::CostEstimator(job, request.cluster).memory(plan));
+    };
+    Tree tree(request);
+    for (int walk = 0; walk < 10; ++walk) {
+      std::vector<Node> nodes = tree.roots();
+      Node node;
+      do {
+        if (nodes.empty()) break;
+        node = nodes[std::uniform_int_distribution<std::size_t>(0, nodes.size() - 1)(random)];
+        if (node.level != Node::Level::kRecompute) nodes = tree.open(node).nodes;
+      } while (node.level != Node::Level::kRecompute);
+      if (node.level != Node::Level::kRecompute || !node.branch->balanced) continue;
+      const Branch& branch = *node.branch;
+      const Expansion walked = tree.open(node);
+      for (const Rejection& rejection : walked.refused) {
+        if (rejection.why.rule != kMemoryRule) continue;
+        EXPECT_FALSE(fits(rejection.example)) << program::summary(rejection.example);
+        ++refused;
+      }
+      for (const Node& closer : walked.nodes) {
+        const auto choice = static_cast<std::size_t>(node.path[static_cast<std::size_t>(Node::Level::kRecompute)]);
+        for (std::size_t state = 0; state < branch.states.size(); ++state) {
+          program::Plan plan = with(with(branch.plan, branch.recompute_choices[choice]), branch.states[state]);
+          plan.stage_layers = closer.walked->plan.stage_layers;
+          if (refusal({request.job.model, request.job.training, plan}, request.cluster, 0)) continue;
+          EXPECT_EQ(closer.walked->may_fit[state] != 0, fits(plan)) << program::summary(plan);
+          ++(closer.walked->may_fit[state] != 0 ? left : refused);
+        }
+      }
+    }
+  }
+  EXPECT_GT(refused, 50);
+  EXPECT_GT(left, 50);
+}
+
 // What a look at a split's memory takes for granted of its states.
 TEST(StateBytes, AreNoMoreWithNothingBesideThePassesAndShardsOverAllReplicas) {
   std::mt19937 random(31);
@@ -96,6 +143,7 @@ TEST(Tree, SharedCostsAreThoseOfEachPlanAlone) {
   for (int i = 0; i < 30; ++i) {
     SearchRequest request = random_problem(random);
     request.ignore_memory = true;
+    if (i % 5 == 0) request.job.plan.stack = "nanotron";  // a host that takes longer in a pipeline
     const std::vector<Member> members = enumerate(request);
     simulator::SharedCosts shared;
     for (int k = 0; k < 40; ++k) {

@@ -200,6 +200,35 @@ TEST(CostEstimator, MemoryIsWhatLoweringCounts) {
   }
 }
 
+// By stage: what layers keep is never above what all keeps, and for many not far below it.
+void look_at_least_memory(const RandomJob& made, int& stages, int& near) {
+  CostEstimator estimator(made.job, made.cluster), other(made.job, made.cluster);
+  CostEstimator::MemoryByStage least(estimator, made.job.plan), whole(other, made.job.plan);
+  for (int stage = 0; stage < made.job.plan.pipeline; ++stage) {
+    const StageMemory little = least.least_of(stage), all = whole.of(stage);
+    EXPECT_LE(little.activations, all.activations) << stage;
+    EXPECT_LE(little.total(), all.total()) << stage;
+    EXPECT_LE(little.host, all.host) << stage;
+    EXPECT_EQ(little.capacity, all.capacity);
+    EXPECT_EQ(least.of(stage).total(), all.total()) << stage;  // afterwards
+    ++stages;
+    near += 2 * little.activations > all.activations ? 1 : 0;
+  }
+}
+
+TEST(CostEstimator, WhatLayersKeepIsNoMoreThanAllMemory) {
+  std::mt19937 random(61);
+  int stages = 0, near = 0;
+  for (int i = 0; i < kPlans; ++i) {
+    const RandomJob made = i % 3 == 0 ? random_pair_job(random) : random_job(random);
+    if (has_no_sketch(made.job.plan)) continue;
+    SCOPED_TRACE(program::summary(made.job.plan) + " " + made.cluster.name);
+    look_at_least_memory(made, stages, near);
+  }
+  EXPECT_GT(stages, 200);
+  EXPECT_GT(4 * near, stages);
+}
+
 TEST(CostEstimator, OneSketchServesAllVirtualStages) {
   std::mt19937 random(13);
   RandomJob made = random_job(random);

@@ -1,0 +1,105 @@
+#include "simulator/cost/part_work.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/seconds.h"
+#include "simulator/collectives/places.h"
+#include "simulator/cost/copy_cost.h"
+#include "simulator/cost/issue.h"
+#include "simulator/cost/transformer_engine.h"
+
+namespace trivium::simulator {
+namespace {
+
+using program::Op;
+using program::OpKind;
+using program::Program;
+
+std::int64_t to_ps(base::Seconds time) { return std::llround(time.value() * base::kPsPerSecond); }
+
+// Ranks of this node that hold the same stage send at the same moment; one pair of the stage that crosses nodes holds
+// up all: the slowest sets the pace.
+base::Seconds transfer_time(const Program& program, const hardware::Cluster& cluster, double bytes, int rank,
+                            int peer_stage) {
+  const auto [same_node, sharing, between] = transfer_placement(program.mesh, cluster, rank, peer_stage);
+  const int transfers = std::max(1, sharing);
+  return transfer_cost(base::Bytes(bytes), same_node, transfers, cluster.node_of_device(rank), program.stack, between);
+}
+
+// Over nodes such an all-reduce reaches what one adapter carries, however many there are: 22 to 60 GB/s in the
+// Ultra-Scale Playbook's runs, where reduce-scatters and gathers reach twice that.
+hardware::Node on_one_adapter(const hardware::Node& node, const GroupPlacement& group) {
+  hardware::Node one = node;
+  one.adapters = std::min(node.adapters, std::max(1, group.sharing));
+  return one;
+}
+
+}  // namespace
+
+const std::vector<GroupPlacement>& GroupPlaces::of(program::Group group) {
+  auto& known = known_[static_cast<std::size_t>(group)];
+  if (!known) known = placements_of(mesh_, cluster_, group, rank_);
+  return *known;
+}
+
+PartWork work_of(std::span<const Op> written, const Program& program, const hardware::Device& device) {
+  const auto executed = as_executed(written, program.stack, program.mesh.tensor(), program.settings.rotary.amplitude);
+  const std::span<const Op> ops = executed ? std::span<const Op>(*executed) : written;
+  PartWork work{segment_work(ops, device, program.stack), {}, std::vector<std::int32_t>(ops.size(), -1)};
+  for (std::size_t i = 0; i < ops.size(); ++i) {
+    const Op& op = ops[i];
+    const bool left_out = op.elements == 0 && written[i].elements > 0;
+    if (!program::is_copy(op.kind) && (!program::is_communication(op.kind) || left_out)) continue;
+    const double share = program::is_copy(op.kind) ? copied_share(op, program.settings, program.stack) : 1;
+    work.exchange_of[i] = static_cast<std::int32_t>(work.exchanges.size());
+    work.exchanges.push_back({op.kind, op.group, op.lane, op.disk, op.bytes * share});
+  }
+  return work;
+}
+
+std::vector<std::int64_t> PlacedRanks::times(const PartWork& work, int peer_stage) {
+  std::vector<base::Seconds> communicated(work.ops.size());
+  for (std::size_t i = 0; i < communicated.size(); ++i) {
+    if (work.exchange_of[i] < 0) continue;
+    communicated[i] = time_of(work.exchanges[static_cast<std::size_t>(work.exchange_of[i])], peer_stage);
+  }
+  std::vector<std::int64_t> times;
+  times.reserve(work.ops.size());
+  for (const base::Seconds time :
+       segment_costs(work.ops, node_.device, communicated, pipelined_issue(program_.mesh, program_.stack))) {
+    times.push_back(to_ps(time));
+  }
+  return times;
+}
+
+base::Seconds PlacedRanks::time_of(const Exchange& exchange, int peer_stage) {
+  if (program::is_copy(exchange.kind)) {
+    return copy_cost(base::Bytes(exchange.bytes), exchange.disk, std::min(node_.devices, program_.mesh.size()), node_);
+  }
+  if (exchange.kind == OpKind::kSend || exchange.kind == OpKind::kRecv) {
+    return transfer_time(program_, cluster_, exchange.bytes, rank_, peer_stage);
+  }
+  return collective(exchange);
+}
+
+// Wide gradients of a stack that adds to them after a pipeline are one all-reduce of gigabytes.
+bool PlacedRanks::one_ring(const Exchange& exchange) const {
+  return program_.stack.fills_half_gradients && program_.mesh.pipeline() > 1 && exchange.kind == OpKind::kAllReduce &&
+         exchange.group == program::Group::kData;
+}
+
+base::Seconds PlacedRanks::collective(const Exchange& exchange) {
+  base::Seconds slowest(0);
+  for (const GroupPlacement& group : places_.of(exchange.group)) {
+    const auto cost = [&](const hardware::Node& node) {
+      return collective_cost(exchange.kind, base::Bytes(exchange.bytes), group, node, program_.stack);
+    };
+    slowest = std::max(slowest, one_ring(exchange) ? cost(on_one_adapter(node_, group)) : cost(node_));
+  }
+  // User buffers: a product and its collective run piece by piece, each overlapping the other's next piece.
+  const bool inside_products = exchange.group == program::Group::kTensor && exchange.lane == program::Lane::kTensor;
+  return inside_products ? slowest * (1 - program_.stack.hidden_tensor) : slowest;
+}
+
+}  // namespace trivium::simulator

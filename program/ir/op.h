@@ -86,9 +86,9 @@ enum class OpKind : std::uint8_t {
   kZeroGradients,  // elements                      -                                    that buffer, or where absent
                    // all gradients of the bucket
   // Context parallel, ring: T are this rank's tokens (two chunks of every sample, see context_position).
-  kSplitKv,         // T, 2 kv*dim                   qkv (T, q|k|v)                       kv (T, k|v)
+  kSplitKv,         // T, kv*(dim + value dim)       qkv (T, q|k|v)                       kv (T, k|v)
   kJoinKv,          //  "                            dkv (T, k|v)                         dqkv's k and v
-  kAttentionBlock,  // T, heads*dim, ring step       qkv, kv of the rank k steps back,    y, log-sum-exp (T,heads),
+  kAttentionBlock,  // T, heads*value dim, ring step qkv, kv of the rank k steps back,    y, log-sum-exp (T,heads),
                     // sinks or -1                    merged with what the steps before left there
   kAttentionBlockBackward,  // "                     qkv, y, log-sum-exp, dy, kv,         dqkv's q +=, dkv of that kv,
                             // sinks or -1            dsinks +=

@@ -185,11 +185,6 @@ Verdict check_tensor(const Job& job) {
 Verdict check_context(const Job& job) {
   const Plan& plan = job.plan;
   if (plan.context == 1) return std::nullopt;
-  if (job.model.latent) {
-    return refuse(
-        "context-with-latents-supported",
-        fmt::format("{} has latent attention, whose keys and values do not travel yet; use context 1", job.model.name));
-  }
   const std::int64_t sequence = job.training.sequence;
   if (plan.context_method == ContextMethod::kRing) {
     if (sequence % (2 * plan.context) != 0) {

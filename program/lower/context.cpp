@@ -18,6 +18,7 @@ int ring_source(int rank, int step, int ranks) { return (rank - step % ranks + r
 Op& LayerWriter::context_op(Op& op, std::int64_t m, std::int64_t n, int layer) {
   rows(op, m, n, layer).token_sharded = false;
   op.heads = s_.heads, op.kv_heads = s_.kv_heads, op.head_dim = s_.head_dim;
+  op.value_dim = s_.value_dim == s_.head_dim ? 0 : s_.value_dim;
   op.sequence = static_cast<std::int32_t>(s_.sequence);
   op.parts = s_.context;
   return op;
@@ -50,7 +51,7 @@ void LayerWriter::ring_attention(const LayerKept& kept, int layer, Pass pass) {
     const int next = step + 1 < s_.context ? ring_shift(kv, "keys and values", step + 1, layer, pass) : kNoBuffer;
     Op& block = context_op(b_.add(OpKind::kAttentionBlock, pass, {kept.qkv, kv, p_.value("attn.sinks", layer)},
                                   {kept.attended, kept.saved}),
-                           s_.tokens, s_.query, layer);
+                           s_.tokens, s_.attended, layer);
     block.flash = true;
     block.score_scale = s_.attention_scale;
     look_back(block, layer);
@@ -72,7 +73,7 @@ void LayerWriter::ring_attention_backward(const LayerKept& kept, int d_attended,
     Op& block = context_op(b_.add(OpKind::kAttentionBlockBackward, kPass,
                                   {kept.qkv, kept.attended, kept.saved, d_attended, kv, p_.value("attn.sinks", layer)},
                                   {d_qkv, mine, p_.gradient("attn.sinks", layer)}),
-                           s_.tokens, s_.query, layer);
+                           s_.tokens, s_.attended, layer);
     block.flash = true;
     block.score_scale = s_.attention_scale;
     look_back(block, layer);
@@ -102,12 +103,15 @@ int LayerWriter::context_all_to_all(int packed, int layer, Pass pass) {
   return arrived;
 }
 
+// Of what attention gives: every query head is as wide as a value.
+void LayerWriter::of_values(Op& op) const { op.kv_heads = 0, op.head_dim = s_.value_dim, op.value_dim = 0; }
+
 void LayerWriter::tokens_to_heads(int local, int whole, bool with_keys, int layer, Pass pass) {
   const std::int64_t width = with_keys ? s_.part_qkv : s_.part_attended;
   const std::string name = fmt::format("{} {} by heads", with_keys ? "qkv" : "attention output", layer);
   const int packed = b_.temporary(name, s_.type, s_.context * s_.tokens * width);
   Op& pack = context_op(b_.add(OpKind::kPackHeads, pass, {local}, {packed}), s_.tokens, s_.context * width, layer);
-  if (!with_keys) pack.kv_heads = 0;
+  if (!with_keys) of_values(pack);
   const int arrived = context_all_to_all(packed, layer, pass);
   context_op(b_.add(OpKind::kUnpackTokens, pass, {arrived}, {whole}), s_.context * s_.tokens, width, layer);
 }
@@ -119,7 +123,7 @@ void LayerWriter::heads_to_tokens(int whole, int local, bool with_keys, int laye
   context_op(b_.add(OpKind::kPackTokens, pass, {whole}, {packed}), s_.context * s_.tokens, width, layer);
   const int arrived = context_all_to_all(packed, layer, pass);
   Op& unpack = context_op(b_.add(OpKind::kUnpackHeads, pass, {arrived}, {local}), s_.tokens, s_.context * width, layer);
-  if (!with_keys) unpack.kv_heads = 0;
+  if (!with_keys) of_values(unpack);
 }
 
 }  // namespace trivium::program

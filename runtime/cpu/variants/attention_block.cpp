@@ -33,7 +33,9 @@ struct RingShape {
   AttentionShape attention;  ///< `sequence`: local tokens of a sample
   Index chunk, kv_width;
   Index key(Index h) const { return h * attention.kv_heads / attention.heads * attention.dim; }
-  Index value(Index h) const { return key(h) + attention.kv_heads * attention.dim; }
+  Index value(Index h) const {
+    return attention.kv_heads * attention.dim + h * attention.kv_heads / attention.heads * attention.value_dim;
+  }
 };
 
 [[maybe_unused]] static RingShape ring_shape(const KernelArguments& a) {
@@ -41,7 +43,7 @@ struct RingShape {
   const Index local = op.sequence / op.parts;
   RingShape shape{shape_of(a), local / 2, 0};
   shape.attention.samples = op.m / local, shape.attention.sequence = local;
-  shape.kv_width = 2 * shape.attention.kv_heads * shape.attention.dim;
+  shape.kv_width = shape.attention.kv_heads * (shape.attention.dim + shape.attention.value_dim);
   return shape;
 }
 
@@ -79,7 +81,8 @@ static void for_each_pair(const KernelArguments& a, const RingShape& s, Visit vi
 template <class T>
 static void attention_block(const KernelArguments& a) {
   const RingShape s = ring_shape(a);
-  const Index dim = s.attention.dim, heads = s.attention.heads, width = s.attention.width(), out_width = heads * dim;
+  const Index dim = s.attention.dim, values = s.attention.value_dim, heads = s.attention.heads;
+  const Index width = s.attention.width(), out_width = heads * values;
   const T scale = static_cast<T>(program::score_scale_of(*a.op));
   T* y = output<T>(a, 0);
   T* log_sum = output<T>(a, 1);
@@ -94,11 +97,11 @@ static void attention_block(const KernelArguments& a) {
     const ConstStridedMatrix<T> q(input<T>(a, 0) + b.query_at * width + s.attention.query(b.head), b.rows, dim,
                                   in_stride);
     const ConstStridedMatrix<T> k(kv + s.key(b.head), b.keys, dim, kv_stride);
-    const ConstStridedMatrix<T> v(kv + s.value(b.head), b.keys, dim, kv_stride);
+    const ConstStridedMatrix<T> v(kv + s.value(b.head), b.keys, values, kv_stride);
     Matrix<T> p(scratch<T, 0>(b.rows * b.keys), b.rows, b.keys);
     p.noalias() = q * k.transpose();
     const T left = cap_scores(*a.op, p.data(), b.rows, b.keys, b.keys, scale);
-    DenseMatrix<T> block(b.rows, dim);
+    DenseMatrix<T> block(b.rows, values);
     DenseRow<T> sums(b.rows);
     for (Index r = 0; r < b.rows; ++r) {
       T* row = p.data() + r * b.keys;
@@ -110,7 +113,7 @@ static void attention_block(const KernelArguments& a) {
     }
     if (a.dropout.drops()) mask_of(a, b).drop(a.dropout, p.data(), p.data());
     block.noalias() = p * v;
-    StridedMatrix<T> total(y + b.query_at * out_width + b.head * dim, b.rows, dim, out_stride);
+    StridedMatrix<T> total(y + b.query_at * out_width + b.head * values, b.rows, values, out_stride);
     for (Index r = 0; r < b.rows && !b.seen(r).none(); ++r) {  // later rows see no earlier keys
       T& before = log_sum[(b.query_at + r) * heads + b.head];
       const T most = std::max(before, sums(r));
@@ -139,25 +142,26 @@ static void sinks_backward(const KernelArguments& a, Index dim) {
 template <class T>
 static void attention_block_backward(const KernelArguments& a) {
   const RingShape s = ring_shape(a);
-  const Index dim = s.attention.dim, heads = s.attention.heads, width = s.attention.width(), out_width = heads * dim;
+  const Index dim = s.attention.dim, values = s.attention.value_dim, heads = s.attention.heads;
+  const Index width = s.attention.width(), out_width = heads * values;
   const T scale = static_cast<T>(program::score_scale_of(*a.op));
   const T* log_sum = input<T>(a, 2);
   T* dqkv = output<T>(a, 0);
   T* dkv = output<T>(a, 1);
   const Eigen::OuterStride<> in_stride(width), kv_stride(s.kv_width), out_stride(out_width);
   Row<T>(dkv, a.op->m * s.kv_width).setZero();
-  if (program::ring_step(*a.op) == 0) StridedMatrix<T>(dqkv, a.op->m, out_width, in_stride).setZero();
-  sinks_backward<T>(a, dim);
+  if (program::ring_step(*a.op) == 0) StridedMatrix<T>(dqkv, a.op->m, heads * dim, in_stride).setZero();
+  sinks_backward<T>(a, values);
   for_each_pair(a, s, [&](const BlockPair& b) {
     const T* kv = input<T>(a, 4) + b.key_at * s.kv_width;
     T* own_dkv = dkv + b.key_at * s.kv_width;
     const Index query_at = b.query_at * width + s.attention.query(b.head),
-                out_at = b.query_at * out_width + b.head * dim;
+                out_at = b.query_at * out_width + b.head * values;
     const ConstStridedMatrix<T> q(input<T>(a, 0) + query_at, b.rows, dim, in_stride);
     const ConstStridedMatrix<T> k(kv + s.key(b.head), b.keys, dim, kv_stride),
-        v(kv + s.value(b.head), b.keys, dim, kv_stride);
-    const ConstStridedMatrix<T> y(input<T>(a, 1) + out_at, b.rows, dim, out_stride),
-        dy(input<T>(a, 3) + out_at, b.rows, dim, out_stride);
+        v(kv + s.value(b.head), b.keys, values, kv_stride);
+    const ConstStridedMatrix<T> y(input<T>(a, 1) + out_at, b.rows, values, out_stride),
+        dy(input<T>(a, 3) + out_at, b.rows, values, out_stride);
     Matrix<T> p(scratch<T, 0>(b.rows * b.keys), b.rows, b.keys), ds(scratch<T, 1>(b.rows * b.keys), b.rows, b.keys);
     p.noalias() = q * k.transpose();
     const bool caps = a.op->soft_cap > 0;
@@ -170,7 +174,7 @@ static void attention_block_backward(const KernelArguments& a) {
       row = (row * left - log_sum[(b.query_at + r) * heads + b.head]).exp();
       only_seen(p.data() + r * b.keys, seen, b.keys);
     }
-    StridedMatrix<T> dv(own_dkv + s.value(b.head), b.keys, dim, kv_stride);
+    StridedMatrix<T> dv(own_dkv + s.value(b.head), b.keys, values, kv_stride);
     ds.noalias() = dy * v.transpose();
     if (a.dropout.drops()) {
       const ScoreMask mask = mask_of(a, b);

@@ -248,6 +248,21 @@ program::Moments read_moments(Settings& settings, const MomentNames& names, bool
   return Moments::kFp32;
 }
 
+program::ContextMethod read_exchange(Settings& settings, const char* name, const std::vector<std::string>& given,
+                                     std::vector<Loss>& losses) {
+  if (given.empty()) return program::ContextMethod::kRing;
+  const std::string first = given.front();
+  const auto lose = [&](const std::string& what) { losses.push_back({settings.spelled(name), what}); };
+  if (std::ranges::adjacent_find(given, std::not_equal_to<>()) != given.end()) {
+    lose("differs from layer to layer; taken as the first says");
+  }
+  if (first == "a2a") return program::ContextMethod::kAllToAll;
+  if (first == "allgather") lose("allgather taken as a ring: as many bytes, step by step");
+  if (first == "a2a+p2p") lose("a2a+p2p taken as a ring over all context ranks");
+  if (first != "p2p" && first != "allgather" && first != "a2a+p2p") lose(base::one_line(first) + " taken as a ring");
+  return program::ContextMethod::kRing;
+}
+
 void read_modules(const std::string& argument, const std::vector<std::string>& names, Imported& imported) {
   program::Plan& plan = imported.job.plan;
   if (plan.recompute != program::Recompute::kSelective) return;

@@ -57,10 +57,13 @@ class MegatronBridgeImport {
     split();
     stages();
     sharding();
+    read_muon(settings_, true, imported_);
+    read_peft(settings_, imported_);
     memory();
     arithmetic();
     for (const char* name :
          {"cfg", "cfg.model", "cfg.model.seq_length", "cfg.model.should_pad_vocab", "cfg.model.moe_grouped_gemm",
+          "cfg.model.hierarchical_context_parallel_sizes", "cfg.model.moe_router_force_load_balancing",
           "cfg.model.moe_flex_dispatcher_backend", "cfg.model.attention_dropout", "cfg.scheduler.lr_decay_style"}) {
       settings_.find({name});
     }
@@ -217,8 +220,10 @@ class MegatronBridgeImport {
     plan_.tensor = static_cast<int>(count("cfg.model.tensor_model_parallel_size", 1));
     plan_.sequence_parallel = settings_.is_on({"cfg.model.sequence_parallel"}) && plan_.tensor > 1;
     plan_.context = static_cast<int>(count("cfg.model.context_parallel_size", 1));
-    const std::string exchange = settings_.text({"cfg.model.cp_comm_type"}).value_or("p2p");
-    plan_.context_method = exchange == "a2a" ? program::ContextMethod::kAllToAll : program::ContextMethod::kRing;
+    const auto exchange = settings_.text({"cfg.model.cp_comm_type"});
+    plan_.context_method =
+        read_exchange(settings_, "cfg.model.cp_comm_type",
+                      exchange ? std::vector{*exchange} : std::vector<std::string>{}, imported_.losses);
     plan_.pipeline = static_cast<int>(count("cfg.model.pipeline_model_parallel_size", 1));
     plan_.expert = static_cast<int>(count("cfg.model.expert_model_parallel_size", 1));
     const auto expert_tensor = static_cast<int>(count("cfg.model.expert_tensor_parallel_size", plan_.tensor));

@@ -43,6 +43,7 @@ class MegatronExport {
     overlap();
     section(std::move(flags_), false);
     section(training_arguments(job_.training, launch_.losses), false);
+    optimizer();
     section({{"tokenizer-type", {"NullTokenizer"}},
              {"vocab-size", {std::to_string(job_.model.vocab)}},
              {"mock-data", {}},
@@ -59,6 +60,17 @@ class MegatronExport {
     std::string lines = shell_lines(flags);
     if (!last) lines.insert(lines.size() - 1, " \\");
     launch_.text += lines;
+  }
+
+  void optimizer() {
+    const auto settings = muon_settings(job_, launch_.losses);
+    if (settings.empty()) return;
+    std::vector<Argument> flags{{"optimizer", {"muon"}}};
+    for (auto [name, value] : settings) {
+      std::ranges::replace(name, '_', '-');
+      flags.push_back({name, {value}});
+    }
+    section(flags, false);
   }
 
   void add(const char* name) { flags_.push_back({name, {}}); }

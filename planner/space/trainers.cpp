@@ -120,7 +120,7 @@ constexpr TrainerRule kGathersBeside{
 constexpr TrainerRule kShardsBoth{"zero_stage", "fully_shard splits gradients with the state: ZeRO 2 or 3",
                                   [](const Plan& plan) { return plan.zero_stage != 1; }, true};
 
-constexpr std::array<TrainerRule, 17> kTorchtitan{
+constexpr std::array<TrainerRule, 18> kTorchtitan{
     {kOneReplicaSize,
      kExchangesAlone,
      kNoNodesByStage,
@@ -137,6 +137,8 @@ constexpr std::array<TrainerRule, 17> kTorchtitan{
      kShardsBoth,
      kReducesBeside,
      kGathersBeside,
+     {"context_method", "keys and values go round; heads are not exchanged",
+      [](const Plan& plan) { return plan.context == 1 || plan.context_method == ContextMethod::kRing; }, false},
      {"sequence_parallel", "always with tensor ranks",
       [](const Plan& plan) { return plan.sequence_parallel == (plan.tensor > 1); }, false}}};
 // Together with other dimensions, replicas shard their state.
@@ -147,8 +149,8 @@ constexpr TrainerRule kReplicasShard{"zero_stage", "plain replicas stand alone",
                                               (plan.context == 1 && (plan.data == 1 || others == 1));
                                      },
                                      false};
-constexpr std::array<TrainerRule, 18> kTorchtitanWhole = [] {
-  std::array<TrainerRule, 18> rules{};
+constexpr std::array<TrainerRule, 19> kTorchtitanWhole = [] {
+  std::array<TrainerRule, 19> rules{};
   std::ranges::copy(kTorchtitan, rules.begin());
   rules.back() = kReplicasShard;
   return rules;

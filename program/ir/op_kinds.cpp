@@ -310,7 +310,7 @@ void muon_momentum(Op& op) {
 void muon_step(Op& op) {
   const double m = static_cast<double>(op.m), n = static_cast<double>(op.n),
                size = static_cast<double>(size_of(op.dtype));
-  const double times = static_cast<double>(op.k) * std::max(1, op.experts);
+  const double times = static_cast<double>(op.k) * std::max(1, op.experts) * share_of_iterations(op);
   op.flops = times * (4 * m * m * n + 2 * m * m * m);
   const double moved = (m * n + m * m) + 3 * m * m + 3 * m * m + (m * m + 2 * m * n);
   op.bytes = times * size * moved + bytes_of_update(op);

@@ -51,6 +51,9 @@ std::vector<std::string_view> module_names(const program::Plan& plan);
 /// Megatron-Core's name of a recipe: "delayed" "tensorwise" "blockwise" "mxfp8"; empty for none and nvfp4.
 std::string_view fp8_recipe(program::Fp8 recipe);
 
+/// Megatron-Core's name of how context ranks exchange keys and values: "p2p" "a2a" "a2a+p2p".
+std::string_view exchange_of(const program::Plan& plan);
+
 /// Why a file for the trainer cannot say how the job's weights are trained, with Muon or LoRA; empty: it can.
 std::string unsaid_training(const program::Job& job, Trainer trainer);
 

@@ -2,7 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <charconv>
 #include <cstdio>
+#include <functional>
 #include <nlohmann/json.hpp>
 
 #include "base/quote.h"
@@ -248,6 +251,22 @@ program::Moments read_moments(Settings& settings, const MomentNames& names, bool
   return Moments::kFp32;
 }
 
+int read_context_heads(Settings& settings, const std::string& exchange, const std::vector<std::string>& sizes,
+                       int context) {
+  if (exchange != "a2a+p2p") return 1;
+  std::vector<int> numbers;
+  for (const std::string& size : sizes) {
+    int value = 0;
+    const auto [end, error] = std::from_chars(size.data(), size.data() + size.size(), value);
+    if (error == std::errc() && end == size.data() + size.size()) numbers.push_back(value);
+  }
+  if (numbers.size() != 2 || numbers[0] < 1 || numbers[1] < 1 || numbers[0] > context ||
+      std::int64_t{numbers[0]} * numbers[1] != context) {
+    settings.fail(fmt::format("a2a+p2p needs two hierarchical context parallel sizes that make up {} context ranks", context));
+  }
+  return numbers[1] == 1 ? 1 : numbers[0];
+}
+
 program::ContextMethod read_exchange(Settings& settings, const char* name, const std::vector<std::string>& given,
                                      std::vector<Loss>& losses) {
   if (given.empty()) return program::ContextMethod::kRing;
@@ -258,7 +277,6 @@ program::ContextMethod read_exchange(Settings& settings, const char* name, const
   }
   if (first == "a2a") return program::ContextMethod::kAllToAll;
   if (first == "allgather") lose("allgather taken as a ring: as many bytes, step by step");
-  if (first == "a2a+p2p") lose("a2a+p2p taken as a ring over all context ranks");
   if (first != "p2p" && first != "allgather" && first != "a2a+p2p") lose(base::one_line(first) + " taken as a ring");
   return program::ContextMethod::kRing;
 }

@@ -75,6 +75,11 @@ void read_muon(Settings& settings, bool bridge, Imported& imported);
 /// LoRA in Megatron-Bridge's cfg.peft. Errors: as Settings.
 void read_peft(Settings& settings, Imported& imported);
 
+/// The first of Megatron-Core's hierarchical sizes, which exchanges heads where a2a+p2p is `exchange`; 1 elsewhere.
+/// Errors: as Settings, for sizes that do not make up `context`.
+int read_context_heads(Settings& settings, const std::string& exchange, const std::vector<std::string>& sizes,
+                       int context);
+
 /// How Megatron-Core's context ranks exchange keys and values, `name` its setting, `given` its value: rings, or heads all
 /// to all. Losses of what is neither.
 program::ContextMethod read_exchange(Settings& settings, const char* name, const std::vector<std::string>& given,

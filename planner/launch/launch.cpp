@@ -186,6 +186,10 @@ Launch export_plan(const program::Job& job, const hardware::Cluster& cluster, Tr
                              "documents come with the trainer's data, and whether attention keeps to them with its "
                              "own switches: the file trains on whole samples unless they are set"});
   }
+  if (job.training.expert_load.used()) {
+    launch.losses.push_back({job.training.expert_load.zipf > 0 ? "expert_zipf" : "expert_load",
+                             "how unevenly experts are chosen is what training there will show"});
+  }
   launch.defaults = defaults_in(launch.text, written, cluster, trainer, chosen);
   say_defaults(launch);
   return launch;

@@ -142,7 +142,11 @@ class MegatronBridgeExport {
     set_flag(kModel, "sequence_parallel", plan_.sequence_parallel);
     set(kModel, "context_parallel_size", plan_.context);
     if (plan_.context > 1) {
-      set_text(kModel, "cp_comm_type", plan_.context_method == program::ContextMethod::kRing ? "p2p" : "a2a");
+      set_text(kModel, "cp_comm_type", exchange_of(plan_));
+      if (plan_.context_heads > 1) {
+        set(kModel, "hierarchical_context_parallel_sizes",
+            fmt::format("[{}, {}]", plan_.context_heads, plan_.context / plan_.context_heads));
+      }
     }
     set(kModel, "pipeline_model_parallel_size", plan_.pipeline);
     const std::string layout = pipeline_layout(job_);

@@ -86,7 +86,11 @@ class MegatronExport {
     add("pipeline-model-parallel-size", plan_.pipeline);
     add("context-parallel-size", plan_.context);
     if (plan_.context > 1) {
-      add("cp-comm-type", plan_.context_method == program::ContextMethod::kRing ? "p2p" : "a2a");
+      add("cp-comm-type", std::string(exchange_of(plan_)));
+      if (plan_.context_heads > 1) {  // neighbours first
+        flags_.push_back({"hierarchical-context-parallel-sizes",
+                          {std::to_string(plan_.context_heads), std::to_string(plan_.context / plan_.context_heads)}});
+      }
     }
     if (plan_.expert > 1) add("expert-model-parallel-size", plan_.expert);
     if (program::folds_experts(plan_)) add("expert-tensor-parallel-size", 1);

@@ -216,7 +216,9 @@ void read_split(Settings& settings, const ImportRequest& request, Imported& impo
   plan.context_method = read_exchange(settings, "cp-comm-type",
                                       exchange != nullptr ? exchange->values : std::vector<std::string>{},
                                       imported.losses);
-  settings.find({"hierarchical-context-parallel-sizes"});
+  const Argument* sizes = settings.find({"hierarchical-context-parallel-sizes"});
+  plan.context_heads = read_context_heads(settings, exchange != nullptr ? exchange->values.front() : "p2p",
+                                          sizes != nullptr ? sizes->values : std::vector<std::string>{}, plan.context);
   settings.find({"moe-router-force-load-balancing"});  // even shares, as a plan counts them unless told
   plan.expert =
       static_cast<int>(settings.count({"expert-model-parallel-size", "moe-expert-parallel-size"}).value_or(1));

@@ -19,6 +19,7 @@ namespace trivium::program {
 enum class FieldKind : std::uint8_t { kFlag, kCount, kBytes, kShare, kChoice, kOrder, kCounts, kChoices };
 
 inline constexpr std::int64_t kMostCount = 1 << 24;  ///< of anything that a plan or a training counts
+inline constexpr std::int64_t kMostChoices = std::int64_t{1} << 50;  ///< of an expert
 inline constexpr std::size_t kMostLengths = 1024;    ///< different lengths of documents
 
 /// What a field decides; controls of one group stand together.

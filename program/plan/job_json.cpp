@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "base/units.h"
 #include "program/plan/document_lengths.h"
+#include "program/plan/expert_load.h"
 
 namespace trivium::program {
 namespace {
@@ -113,6 +114,10 @@ Training training_from_json(const base::JsonReader& reader) {
 void set_field(Plan& plan, Training& training, const std::string& field, const std::string& text) {
   if (field == "document_lengths" && text.find_first_not_of("0123456789,") != std::string::npos) {
     training.documents = read_document_lengths(text);  // its errors name the file
+    return;
+  }
+  if (field == "expert_load" && text.find_first_not_of("0123456789,") != std::string::npos) {
+    training.expert_load.choices = read_expert_load(text);  // likewise
     return;
   }
   const auto& trained = training_fields();

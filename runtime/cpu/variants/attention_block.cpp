@@ -49,14 +49,15 @@ struct RingShape {
 
 template <class Visit>
 static void for_each_pair(const KernelArguments& a, const RingShape& s, Visit visit) {
-  const int ranks = a.op->parts, source = program::ring_source(a.context_rank, program::ring_step(*a.op), ranks);
+  const int ranks = a.op->parts, here = program::ring_place(ranks, a.context_rank, std::max(ranks, a.context_ranks));
+  const int source = program::ring_source(here, program::ring_step(*a.op), ranks);
   const auto chunk_of = [&](int rank, Index which) { return which == 0 ? rank : 2 * ranks - 1 - rank; };
   for (Index sample = 0; sample < s.attention.samples; ++sample) {
     for (Index head = 0; head < s.attention.heads; ++head) {
       for (Index q = 0; q < 2; ++q) {
         for (Index row = 0; row < s.chunk; row += kQueryBlock) {
           for (Index k = 0; k < 2; ++k) {
-            const Index mine = chunk_of(a.context_rank, q), theirs = chunk_of(source, k);
+            const Index mine = chunk_of(here, q), theirs = chunk_of(source, k);
             if (theirs > mine) continue;
             const Index rows = std::min(kQueryBlock, s.chunk - row), base = sample * s.attention.sequence;
             const Index keys = theirs == mine ? row + rows : s.chunk;
@@ -135,7 +136,7 @@ static void sinks_backward(const KernelArguments& a, Index dim) {
     const T d = (ConstRow<T>(input<T>(a, 1) + i * dim, dim) * ConstRow<T>(input<T>(a, 3) + i * dim, dim)).sum();
     sums(i % heads) -= d * std::exp(sinks(i % heads) - input<T>(a, 2)[i]);
   }
-  Row<T>(output<T>(a, 2), heads) += sums;
+  Row<T>(output<T>(a, 2) + first_head(a), heads) += sums;
 }
 
 // As attention_backward, the probabilities from the final log-sum-exp; D_i = dy_i . y_i of the whole row.

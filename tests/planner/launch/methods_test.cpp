@@ -148,6 +148,23 @@ TEST(ContextExport, OfTorchtitanIsARing) {
   EXPECT_THAT(heads.losses, Contains(AllOf(Field(&Loss::field, "context_method"), Field(&Loss::becomes, "ring"))));
 }
 
+TEST(ContextExport, OfRingsWhoseRanksExchangeHeadsIsMegatronsA2aAndP2p) {
+  program::Job job = context_job(ContextMethod::kRing);
+  job.plan.context = 4, job.plan.data = 2, job.plan.context_heads = 2;
+  for (const Trainer trainer : {Trainer::kMegatron, Trainer::kMegatronBridge}) {
+    const Launch launch = written(job, trainer);
+    EXPECT_THAT(launch.text, HasSubstr("a2a+p2p"));
+    EXPECT_THAT(launch.losses, Not(Contains(Field(&Loss::field, "context_heads"))));
+    const Imported back = read(launch.text, trainer);
+    EXPECT_EQ(back.job.plan.context_heads, 2) << launch.text;
+    EXPECT_EQ(back.job.plan.context, 4);
+    for (const Loss& loss : back.losses) EXPECT_THAT(loss.field, Not(HasSubstr("context")));
+  }
+  EXPECT_THAT(written(job, Trainer::kMegatron).text, HasSubstr("--hierarchical-context-parallel-sizes 2 2"));
+  EXPECT_THAT(written(job, Trainer::kTorchtitan).losses,
+              Contains(AllOf(Field(&Loss::field, "context_heads"), Field(&Loss::becomes, "1"))));
+}
+
 TEST(ContextImport, SaysWhatIsNeitherARingNorHeadsAllToAll) {
   const std::string text = written(context_job(ContextMethod::kRing), Trainer::kMegatron).text;
   const auto with = [&](const std::string& type) {
@@ -158,10 +175,13 @@ TEST(ContextImport, SaysWhatIsNeitherARingNorHeadsAllToAll) {
   EXPECT_EQ(with("a2a").job.plan.context_method, ContextMethod::kAllToAll);
   const Imported both = with("a2a+p2p --hierarchical-context-parallel-sizes 1 2");
   EXPECT_EQ(both.job.plan.context_method, ContextMethod::kRing);
-  EXPECT_THAT(both.losses, Contains(Field(&Loss::field, "--cp-comm-type")));
+  EXPECT_EQ(both.job.plan.context_heads, 1);
+  EXPECT_THAT([&] { with("a2a+p2p --hierarchical-context-parallel-sizes 2 2"); },
+              ThrowsMessage<base::Failure>(HasSubstr("that make up 2 context ranks")));
+  EXPECT_THAT(with("allgather").losses, Contains(Field(&Loss::field, "--cp-comm-type")));
   EXPECT_THAT(with("p2p a2a").losses, Contains(Field(&Loss::what, HasSubstr("from layer to layer"))));
   std::string bridge = written(context_job(ContextMethod::kRing), Trainer::kMegatronBridge).text;
-  bridge.replace(bridge.find("\"p2p\""), 5, "\"a2a+p2p\"");
+  bridge.replace(bridge.find("\"p2p\""), 5, "\"allgather\"");
   EXPECT_THAT(read(bridge, Trainer::kMegatronBridge).losses, Contains(Field(&Loss::field, "cfg.model.cp_comm_type")));
 }
 

@@ -38,6 +38,7 @@ const json& full_plan() {
       {"sequence_parallel", true},
       {"context", 3},
       {"context_method", "all_to_all"},
+      {"context_heads", 2},
       {"pipeline", 4},
       {"virtual_stages", 5},
       {"schedule", "interleaved"},
@@ -97,7 +98,9 @@ const json& full_training() {
                                  {"lora_alpha", 32.0},
                                  {"lora_targets", {"qkv", "fc2"}},
                                  {"document_lengths", {128, 512}},
-                                 {"document_weights", {3, 1}}};
+                                 {"document_weights", {3, 1}},
+                                 {"expert_load", {5, 0, 1}},
+                                 {"expert_zipf", 0.5}};
   return kTraining;
 }
 

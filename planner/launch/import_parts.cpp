@@ -262,7 +262,8 @@ int read_context_heads(Settings& settings, const std::string& exchange, const st
   }
   if (numbers.size() != 2 || numbers[0] < 1 || numbers[1] < 1 || numbers[0] > context ||
       std::int64_t{numbers[0]} * numbers[1] != context) {
-    settings.fail(fmt::format("a2a+p2p needs two hierarchical context parallel sizes that make up {} context ranks", context));
+    settings.fail(
+        fmt::format("a2a+p2p needs two hierarchical context parallel sizes that make up {} context ranks", context));
   }
   return numbers[1] == 1 ? 1 : numbers[0];
 }

@@ -75,8 +75,8 @@ class MegatronBridgeImport {
     arithmetic();
     for (const char* name :
          {"cfg", "cfg.model", "cfg.model.seq_length", "cfg.model.should_pad_vocab", "cfg.model.moe_grouped_gemm",
-          "cfg.model.moe_router_force_load_balancing",
-          "cfg.model.moe_flex_dispatcher_backend", "cfg.model.attention_dropout", "cfg.scheduler.lr_decay_style"}) {
+          "cfg.model.moe_router_force_load_balancing", "cfg.model.moe_flex_dispatcher_backend",
+          "cfg.model.attention_dropout", "cfg.scheduler.lr_decay_style"}) {
       settings_.find({name});
     }
     lose_unread(settings_, imported_.losses);
@@ -237,8 +237,7 @@ class MegatronBridgeImport {
         read_exchange(settings_, "cfg.model.cp_comm_type",
                       exchange ? std::vector{*exchange} : std::vector<std::string>{}, imported_.losses);
     const std::string sizes = settings_.text({"cfg.model.hierarchical_context_parallel_sizes"}).value_or("");
-    plan_.context_heads =
-        read_context_heads(settings_, exchange.value_or("p2p"), numbers_in(sizes), plan_.context);
+    plan_.context_heads = read_context_heads(settings_, exchange.value_or("p2p"), numbers_in(sizes), plan_.context);
     plan_.pipeline = static_cast<int>(count("cfg.model.pipeline_model_parallel_size", 1));
     plan_.expert = static_cast<int>(count("cfg.model.expert_model_parallel_size", 1));
     const auto expert_tensor = static_cast<int>(count("cfg.model.expert_tensor_parallel_size", plan_.tensor));

@@ -213,9 +213,8 @@ void read_split(Settings& settings, const ImportRequest& request, Imported& impo
   plan.context = static_cast<int>(settings.count({"context-parallel-size", "ds-sequence-parallel-size"}).value_or(1));
   plan.sequence_parallel = settings.has({"sequence-parallel"}) && plan.tensor > 1;
   const Argument* exchange = settings.find({"cp-comm-type"});
-  plan.context_method = read_exchange(settings, "cp-comm-type",
-                                      exchange != nullptr ? exchange->values : std::vector<std::string>{},
-                                      imported.losses);
+  plan.context_method = read_exchange(
+      settings, "cp-comm-type", exchange != nullptr ? exchange->values : std::vector<std::string>{}, imported.losses);
   const Argument* sizes = settings.find({"hierarchical-context-parallel-sizes"});
   plan.context_heads = read_context_heads(settings, exchange != nullptr ? exchange->values.front() : "p2p",
                                           sizes != nullptr ? sizes->values : std::vector<std::string>{}, plan.context);

@@ -1,9 +1,9 @@
 // How weights are trained where AdamW does not step all of them: Muon and LoRA in other trainers' files.
 //
-// Megatron-LM d98e8a64ddf3, megatron/training/arguments.py: muon with --use-distributed-optimizer becomes the layer-wise
-// distributed optimizer (dist_muon is its older name); Megatron-FSDP has no Muon, and its Muon no fp16
-// (megatron/core/optimizer/__init__.py). scale_mode spectral is sqrt(max(rows, columns)), so that an extra factor of 0.2
-// is ours. Megatron-Bridge 067f987df has dist_muon (recipes/utils/optimizer_utils.py), and LoRA as cfg.peft
+// Megatron-LM d98e8a64ddf3, megatron/training/arguments.py: muon with --use-distributed-optimizer becomes the
+// layer-wise distributed optimizer (dist_muon is its older name); Megatron-FSDP has no Muon, and its Muon no fp16
+// (megatron/core/optimizer/__init__.py). scale_mode spectral is sqrt(max(rows, columns)), so that an extra factor of
+// 0.2 is ours. Megatron-Bridge 067f987df has dist_muon (recipes/utils/optimizer_utils.py), and LoRA as cfg.peft
 // (peft/lora.py), which wants a pretrained checkpoint (training/config.py).
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -112,8 +112,8 @@ void read_muon(Settings& settings, bool bridge, Imported& imported) {
   const std::string mode = text(kMode).value_or("spectral");
   const double scale = number(kScale, 1);
   if (mode != "spectral" || std::abs(scale - kUpdateSize) > 1e-9) {
-    lose(kScale, fmt::format("{} times {:g} taken as spectral times 0.2, which costs the same", base::one_line(mode),
-                             scale));
+    lose(kScale,
+         fmt::format("{} times {:g} taken as spectral times 0.2, which costs the same", base::one_line(mode), scale));
   }
   const std::string tensor = text(kTensor).value_or("duplicated");
   if (tensor != "duplicated" && imported.job.plan.tensor > 1) {

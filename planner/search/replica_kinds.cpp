@@ -301,9 +301,9 @@ class KindSearch {
   // In all layouts of the split; the stages' number says nothing of it, as tensor and context ranks come first. Empty
   // where a rule refuses the split, or a constraint its size.
   const std::vector<LayerTimes>& layer_times(const Plan& split, std::size_t group, int size) {
-    const auto [at, fresh] = layers_.try_emplace(
-        {split.tensor, split.context, static_cast<int>(split.context_method) + 2 * split.context_heads,
-         static_cast<int>(group), size});
+    const auto [at, fresh] = layers_.try_emplace({split.tensor, split.context,
+                                                  static_cast<int>(split.context_method) + 2 * split.context_heads,
+                                                  static_cast<int>(group), size});
     if (!fresh) return at->second;
     const SearchRequest one = alike(split, group, size, split.pipeline);
     const Space space(one);

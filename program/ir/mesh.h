@@ -78,8 +78,8 @@ class Mesh {
  private:
   std::array<int, 4> extents_{1, 1, 1, 1};  // tensor, context, data, pipeline
   int context_heads_ = 1;
-  int shard_ = 1;                           // data coordinates of a shard group
-  std::array<int, 4> order_{0, 1, 2, 3};    // dimensions, fastest first
+  int shard_ = 1;                         // data coordinates of a shard group
+  std::array<int, 4> order_{0, 1, 2, 3};  // dimensions, fastest first
   int expert_replicas_ = 1;
   int expert_tensor_ = 1;  ///< tensor ranks with experts of their own
   int key_ranks_ = 1;

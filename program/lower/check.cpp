@@ -192,9 +192,9 @@ Verdict check_context_heads(const Job& job, int ranks) {
   const std::int64_t heads = job.model.heads / plan.tensor;
   const std::int64_t keys = std::max<std::int64_t>(1, job.model.kv_heads / plan.tensor);
   if (heads % ranks != 0) {
-    return refuse("context-divides-heads",
-                  fmt::format("{} splits heads: {} {} does not divide {} heads{}", nested ? "context_heads" : "all_to_all",
-                              nested ? "it" : "context", ranks, heads, of_rank));
+    return refuse("context-divides-heads", fmt::format("{} splits heads: {} {} does not divide {} heads{}",
+                                                       nested ? "context_heads" : "all_to_all",
+                                                       nested ? "it" : "context", ranks, heads, of_rank));
   }
   if (keys % ranks != 0 && ranks % keys != 0) {
     return refuse("context-divides-kv_heads",
@@ -213,7 +213,8 @@ Verdict check_context(const Job& job) {
   }
   const std::int64_t sequence = job.training.sequence;
   const bool ring = plan.context_method == ContextMethod::kRing;
-  if (plan.context_heads > 1 && (!ring || plan.context_heads >= plan.context || plan.context % plan.context_heads != 0)) {
+  if (plan.context_heads > 1 &&
+      (!ring || plan.context_heads >= plan.context || plan.context % plan.context_heads != 0)) {
     return refuse("context_heads-divides-context",
                   fmt::format("context_heads {} are some of the ranks of a ring, which they divide; context is {}, "
                               "context_method {}",

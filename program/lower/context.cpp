@@ -24,8 +24,8 @@ Op& LayerWriter::context_op(Op& op, std::int64_t m, std::int64_t n, int layer) {
   return op;
 }
 
-// Of all tokens of the ranks that exchange heads, which in a ring are one of its ranks: they lie in it as those of a rank
-// do, in an early and a late chunk of every sample.
+// Of all tokens of the ranks that exchange heads, which in a ring are one of its ranks: they lie in it as those of a
+// rank do, in an early and a late chunk of every sample.
 Op& LayerWriter::exchange_op(Op& op, std::int64_t m, std::int64_t n, int layer) {
   context_op(op, m, n, layer);
   op.sequence = static_cast<std::int32_t>(s_.sequence / s_.ring_ranks());

@@ -178,9 +178,8 @@ void OptimizerBodies::step_shared_matrices(std::size_t parameter, const Bucket& 
                                            double share) {
   const Parameter p = b_.kind().parameters[parameter];
   const DType wide = wide_of(job_.plan);
-  const int gathered =
-      b_.view(fmt::format("momentum of {}, layer {}", p.name, p.layer), Space::kGathered, wide,
-              p.local_rows * p.local_columns, momenta_ + (p.offset - bucket.begin) * size_of(wide));
+  const int gathered = b_.view(fmt::format("momentum of {}, layer {}", p.name, p.layer), Space::kGathered, wide,
+                               p.local_rows * p.local_columns, momenta_ + (p.offset - bucket.begin) * size_of(wide));
   const int whole = whole_momentum(p, gathered);
   for (std::size_t section = 0; section < sections_of(p); ++section) {
     Op& op = step_matrix(p, section, index, pair, whole);

@@ -47,7 +47,8 @@ std::vector<std::int64_t> read_expert_load(const std::filesystem::path& path) {
     counts.push_back(count);
     at = text.find_first_not_of(kBetween, end);
   }
-  if (counts.empty()) throw base::Failure(base::ErrorKind::kInput, file + ": does not say how often experts were chosen");
+  if (counts.empty())
+    throw base::Failure(base::ErrorKind::kInput, file + ": does not say how often experts were chosen");
   return counts;
 }
 

@@ -71,7 +71,7 @@ nlohmann::json to_json(const Plan& plan) {
   nlohmann::json json;
   for (const PlanField& field : plan_field_table()) {
     nlohmann::json value = field.json(plan);
-    if (field.absent_when_empty && (value.empty() || value == 0)) continue;
+    if (field.absent_when_empty && (value.empty() || (value.is_number() && value == field.least))) continue;
     const auto [object, member] = parts_of(field.name);
     (object.empty() ? json : json[object])[member] = std::move(value);
   }

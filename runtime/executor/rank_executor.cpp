@@ -54,10 +54,9 @@ RankExecutor::RankExecutor(const program::Program& program, Communicator& commun
       if (role_.tasks[static_cast<std::size_t>(issue.task)].transfer >= 0) ahead_.push_back(issue.task);
     }
   }
-  for (const Group group :
-       {Group::kTensor, Group::kKeys, Group::kContext, Group::kData, Group::kShard, Group::kReplica, Group::kExpert,
-        Group::kExpertData, Group::kEmbedding, Group::kModel, Group::kWorld, Group::kContextHeads,
-        Group::kContextRing}) {
+  for (const Group group : {Group::kTensor, Group::kKeys, Group::kContext, Group::kData, Group::kShard, Group::kReplica,
+                            Group::kExpert, Group::kExpertData, Group::kEmbedding, Group::kModel, Group::kWorld,
+                            Group::kContextHeads, Group::kContextRing}) {
     const bool nested = group == Group::kContextHeads || group == Group::kContextRing;
     if (nested && program.mesh.context_heads() == 1) continue;  // no op names them
     const auto g = static_cast<std::size_t>(group);

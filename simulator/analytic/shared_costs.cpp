@@ -46,9 +46,10 @@ int place_of_passes(const Job& job, const ChunkKey& kind, const StagePlace& plac
 Key pass_fields(const Job& job, const ChunkKey& kind) {
   const Plan& p = job.plan;
   const bool dense = job.model.experts && is_dense_layer(job, kind);
-  Key key = key_of(p.tensor, p.context, p.context_method, p.context_heads, dense ? 1 : p.expert, dense ? 0 : p.expert_tensor,
-                   p.micro_batch, p.sequence_parallel, p.overlap.tensor, program::traits_of(p.schedule).splits_backward,
-                   p.offload.activations, p.attention, p.overlap.expert);
+  Key key =
+      key_of(p.tensor, p.context, p.context_method, p.context_heads, dense ? 1 : p.expert, dense ? 0 : p.expert_tensor,
+             p.micro_batch, p.sequence_parallel, p.overlap.tensor, program::traits_of(p.schedule).splits_backward,
+             p.offload.activations, p.attention, p.overlap.expert);
   append(key, kind);
   return key;
 }
@@ -137,9 +138,9 @@ std::optional<Value> SharedCosts::find(const std::map<Key, Value>& known, const 
 // Embedding and head take the same time with any layer.
 KindCosts SharedCosts::with_ends(const Job& job, const ChunkKey& kind, const StagePlace& place, const Coster& coster) {
   const Plan& p = job.plan;
-  const Key key =
-      key_of(p.tensor, p.context, p.context_method, p.context_heads, p.micro_batch, p.sequence_parallel, p.overlap.tensor,
-             program::traits_of(p.schedule).splits_backward, p.overlap.expert, kind.embedding, kind.head, place.dense);
+  const Key key = key_of(p.tensor, p.context, p.context_method, p.context_heads, p.micro_batch, p.sequence_parallel,
+                         p.overlap.tensor, program::traits_of(p.schedule).splits_backward, p.overlap.expert,
+                         kind.embedding, kind.head, place.dense);
   auto ends = find(ends_, key);
   if (!ends) {
     const KindCosts fresh = passes_of(coster(kind, {true, false, false}));

@@ -22,7 +22,8 @@ constexpr Index kQueryBlock = program::kQueryBlock;
 /// Of the tensor rank's heads, the first that an attention op sees: context ranks, or those of them that are one rank
 /// of a ring together, see a part each.
 [[maybe_unused]] static Index first_head(const KernelArguments& a) {
-  return a.op->part_of_heads ? program::head_part(a.op->parts, a.context_rank, a.context_ranks) * Index{a.op->heads} : 0;
+  return a.op->part_of_heads ? program::head_part(a.op->parts, a.context_rank, a.context_ranks) * Index{a.op->heads}
+                             : 0;
 }
 
 struct AttentionShape {

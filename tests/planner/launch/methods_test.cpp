@@ -42,11 +42,11 @@ program::Job muon_job(int zero_stage) {
   return job;
 }
 
-Launch written(const program::Job& job, Trainer trainer) {
+Launch file_with(const program::Job& job, Trainer trainer) {
   return export_plan(job, hardware::load_cluster("dgx-h100-80gb:2"), trainer);
 }
 
-Imported read(const std::string& text, Trainer trainer, int ranks = 16) {
+Imported read_back(const std::string& text, Trainer trainer, int ranks = 16) {
   ImportRequest request;
   request.text = text;
   request.where = "launch";
@@ -58,8 +58,8 @@ TEST(MuonExport, IsReadBackAsItWas) {
   for (const Trainer trainer : {Trainer::kMegatron, Trainer::kMegatronBridge}) {
     for (const int zero_stage : {0, 1}) {
       const program::Job job = muon_job(zero_stage);
-      const Launch launch = written(job, trainer);
-      const Imported back = read(launch.text, trainer);
+      const Launch launch = file_with(job, trainer);
+      const Imported back = read_back(launch.text, trainer);
       EXPECT_EQ(back.job.training.optimizer.kind, program::Update::kMuon) << launch.text;
       EXPECT_EQ(back.job.training.optimizer.muon_momentum, 0.9);
       EXPECT_EQ(back.job.training.optimizer.muon_iterations, 6);
@@ -68,10 +68,10 @@ TEST(MuonExport, IsReadBackAsItWas) {
       EXPECT_THAT(launch.losses, Contains(Field(&Loss::what, HasSubstr("gate and value of an MLP"))));
     }
   }
-  EXPECT_THAT(written(muon_job(1), Trainer::kMegatron).text,
+  EXPECT_THAT(file_with(muon_job(1), Trainer::kMegatron).text,
               AllOf(HasSubstr("--optimizer muon"), HasSubstr("--use-distributed-optimizer"),
                     HasSubstr("--muon-extra-scale-factor 0.2")));
-  EXPECT_THAT(written(muon_job(1), Trainer::kMegatronBridge).text,
+  EXPECT_THAT(file_with(muon_job(1), Trainer::kMegatronBridge).text,
               AllOf(HasSubstr("cfg.optimizer.optimizer = \"dist_muon\""), HasSubstr("muon_momentum = 0.9\n"),
                     HasSubstr("cfg.ddp.use_distributed_optimizer = False"),
                     HasSubstr("cfg.optimizer.muon_tp_mode = \"duplicated\"")));
@@ -80,21 +80,21 @@ TEST(MuonExport, IsReadBackAsItWas) {
 TEST(MuonExport, IsRefusedByNameWhereATrainerHasNone) {
   for (const TrainerVersion& trainer : trainers()) {
     const bool megatron = trainer.trainer == Trainer::kMegatron || trainer.trainer == Trainer::kMegatronBridge;
-    EXPECT_THAT([&] { written(muon_job(2), trainer.trainer); },
+    EXPECT_THAT([&] { file_with(muon_job(2), trainer.trainer); },
                 ThrowsMessage<base::Failure>(HasSubstr(megatron ? "optimizer: muon is not written with zero_stage 2"
                                                                 : "optimizer: muon is not written for")));
   }
   program::Job half = muon_job(1);
   half.plan.precision = program::DType::kFp16;
-  EXPECT_THAT([&] { written(half, Trainer::kMegatron); },
+  EXPECT_THAT([&] { file_with(half, Trainer::kMegatron); },
               ThrowsMessage<base::Failure>(HasSubstr("with precision fp16")));
 }
 
 TEST(MuonImport, SaysWhatDiffersThere) {
-  std::string text = written(muon_job(0), Trainer::kMegatron).text;
+  std::string text = file_with(muon_job(0), Trainer::kMegatron).text;
   const auto with = [&](const std::string& more) {
     std::string changed = text;
-    return read(changed.replace(changed.find("--optimizer muon"), 16, more), Trainer::kMegatron);
+    return read_back(changed.replace(changed.find("--optimizer muon"), 16, more), Trainer::kMegatron);
   };
   EXPECT_EQ(with("--optimizer dist_muon").job.plan.zero_stage, 1);
   EXPECT_THAT(with("--optimizer muon --muon-nesterov").losses, Contains(Field(&Loss::field, "--muon-nesterov")));
@@ -108,17 +108,17 @@ TEST(MuonImport, SaysWhatDiffersThere) {
 TEST(LoraExport, IsReadBackAsItWas) {
   program::Job job = llama_job();
   job.training.lora = {.rank = 16, .alpha = 32, .fc1 = false, .fc2 = false};
-  const Launch launch = written(job, Trainer::kMegatronBridge);
+  const Launch launch = file_with(job, Trainer::kMegatronBridge);
   EXPECT_THAT(launch.text,
               AllOf(HasSubstr("cfg.peft = LoRA(target_modules=[\"linear_qkv\", \"linear_proj\"], dim=16, alpha=32)"),
                     HasSubstr("    finetune(config=cfg"), HasSubstr("import os\n"),
                     HasSubstr("cfg.checkpoint.pretrained_checkpoint")));
-  EXPECT_EQ(read(launch.text, Trainer::kMegatronBridge).job.training.lora, job.training.lora);
+  EXPECT_EQ(read_back(launch.text, Trainer::kMegatronBridge).job.training.lora, job.training.lora);
   job.training.lora = {.rank = 8};
-  EXPECT_EQ(read(written(job, Trainer::kMegatronBridge).text, Trainer::kMegatronBridge).job.training.lora,
+  EXPECT_EQ(read_back(file_with(job, Trainer::kMegatronBridge).text, Trainer::kMegatronBridge).job.training.lora,
             job.training.lora);
   job.training.lora.alpha = 1.5;
-  EXPECT_THAT([&] { written(job, Trainer::kMegatronBridge); },
+  EXPECT_THAT([&] { file_with(job, Trainer::kMegatronBridge); },
               ThrowsMessage<base::Failure>(HasSubstr("lora_alpha: 1.5 is no whole number")));
 }
 
@@ -127,7 +127,7 @@ TEST(LoraExport, IsRefusedByNameWhereATrainerHasNone) {
   job.training.lora.rank = 8;
   for (const TrainerVersion& trainer : trainers()) {
     if (trainer.trainer == Trainer::kMegatronBridge) continue;
-    EXPECT_THAT([&] { written(job, trainer.trainer); },
+    EXPECT_THAT([&] { file_with(job, trainer.trainer); },
                 ThrowsMessage<base::Failure>(HasSubstr("lora_rank: adapters are not written for")));
   }
 }
@@ -141,10 +141,10 @@ program::Job context_job(ContextMethod method) {
 
 // torchtitan's two rotate methods both move keys and values; its all-to-all sends them to the next rank.
 TEST(ContextExport, OfTorchtitanIsARing) {
-  const Launch ring = written(context_job(ContextMethod::kRing), Trainer::kTorchtitan);
+  const Launch ring = file_with(context_job(ContextMethod::kRing), Trainer::kTorchtitan);
   EXPECT_THAT(ring.losses, Not(Contains(Field(&Loss::field, "context_method"))));
-  EXPECT_EQ(read(ring.text, Trainer::kTorchtitan).job.plan.context_method, ContextMethod::kRing);
-  const Launch heads = written(context_job(ContextMethod::kAllToAll), Trainer::kTorchtitan);
+  EXPECT_EQ(read_back(ring.text, Trainer::kTorchtitan).job.plan.context_method, ContextMethod::kRing);
+  const Launch heads = file_with(context_job(ContextMethod::kAllToAll), Trainer::kTorchtitan);
   EXPECT_THAT(heads.losses, Contains(AllOf(Field(&Loss::field, "context_method"), Field(&Loss::becomes, "ring"))));
 }
 
@@ -152,24 +152,25 @@ TEST(ContextExport, OfRingsWhoseRanksExchangeHeadsIsMegatronsA2aAndP2p) {
   program::Job job = context_job(ContextMethod::kRing);
   job.plan.context = 4, job.plan.data = 2, job.plan.context_heads = 2;
   for (const Trainer trainer : {Trainer::kMegatron, Trainer::kMegatronBridge}) {
-    const Launch launch = written(job, trainer);
+    const Launch launch = file_with(job, trainer);
     EXPECT_THAT(launch.text, HasSubstr("a2a+p2p"));
     EXPECT_THAT(launch.losses, Not(Contains(Field(&Loss::field, "context_heads"))));
-    const Imported back = read(launch.text, trainer);
+    const Imported back = read_back(launch.text, trainer);
     EXPECT_EQ(back.job.plan.context_heads, 2) << launch.text;
     EXPECT_EQ(back.job.plan.context, 4);
     for (const Loss& loss : back.losses) EXPECT_THAT(loss.field, Not(HasSubstr("context")));
   }
-  EXPECT_THAT(written(job, Trainer::kMegatron).text, HasSubstr("--hierarchical-context-parallel-sizes 2 2"));
-  EXPECT_THAT(written(job, Trainer::kTorchtitan).losses,
+  EXPECT_THAT(file_with(job, Trainer::kMegatron).text, HasSubstr("--hierarchical-context-parallel-sizes 2 2"));
+  EXPECT_THAT(file_with(job, Trainer::kTorchtitan).losses,
               Contains(AllOf(Field(&Loss::field, "context_heads"), Field(&Loss::becomes, "1"))));
 }
 
 TEST(ContextImport, SaysWhatIsNeitherARingNorHeadsAllToAll) {
-  const std::string text = written(context_job(ContextMethod::kRing), Trainer::kMegatron).text;
+  const std::string text = file_with(context_job(ContextMethod::kRing), Trainer::kMegatron).text;
   const auto with = [&](const std::string& type) {
     std::string changed = text;
-    return read(changed.replace(changed.find("--cp-comm-type p2p"), 18, "--cp-comm-type " + type), Trainer::kMegatron);
+    return read_back(changed.replace(changed.find("--cp-comm-type p2p"), 18, "--cp-comm-type " + type),
+                     Trainer::kMegatron);
   };
   EXPECT_THAT(with("p2p").losses, Not(Contains(Field(&Loss::field, "--cp-comm-type"))));
   EXPECT_EQ(with("a2a").job.plan.context_method, ContextMethod::kAllToAll);
@@ -180,9 +181,10 @@ TEST(ContextImport, SaysWhatIsNeitherARingNorHeadsAllToAll) {
               ThrowsMessage<base::Failure>(HasSubstr("that make up 2 context ranks")));
   EXPECT_THAT(with("allgather").losses, Contains(Field(&Loss::field, "--cp-comm-type")));
   EXPECT_THAT(with("p2p a2a").losses, Contains(Field(&Loss::what, HasSubstr("from layer to layer"))));
-  std::string bridge = written(context_job(ContextMethod::kRing), Trainer::kMegatronBridge).text;
+  std::string bridge = file_with(context_job(ContextMethod::kRing), Trainer::kMegatronBridge).text;
   bridge.replace(bridge.find("\"p2p\""), 5, "\"allgather\"");
-  EXPECT_THAT(read(bridge, Trainer::kMegatronBridge).losses, Contains(Field(&Loss::field, "cfg.model.cp_comm_type")));
+  EXPECT_THAT(read_back(bridge, Trainer::kMegatronBridge).losses,
+              Contains(Field(&Loss::field, "cfg.model.cp_comm_type")));
 }
 
 }  // namespace

@@ -46,8 +46,9 @@ TEST_F(ExpertLoadFile, IsCountsInOrder) {
   EXPECT_EQ(training.expert_load.choices, (std::vector<std::int64_t>{1, 2}));
   write("3 many");
   EXPECT_EQ(input_error([&] { read_expert_load(path_); }),
-            path_ + ": \"many\" does not say how often an expert was chosen; that is a whole number from 0 to "
-                    "1125899906842624");
+            path_ +
+                ": \"many\" does not say how often an expert was chosen; that is a whole number from 0 to "
+                "1125899906842624");
 }
 
 Job loaded_job() {

@@ -38,7 +38,6 @@ const json& full_plan() {
       {"sequence_parallel", true},
       {"context", 3},
       {"context_method", "all_to_all"},
-      {"context_heads", 2},
       {"pipeline", 4},
       {"virtual_stages", 5},
       {"schedule", "interleaved"},

@@ -95,6 +95,9 @@ TEST(LatentAttention, EqualsTheUnsplitRunOverContextRanks) {
         plan.recompute = program::Recompute::kSelective;
         plan.recompute_modules = {program::Module::kLatentUp};
         expect_equivalent(unsplit, latent_job(plan, query_rank));
+        if (context < 4 || method != ContextMethod::kRing) continue;
+        plan.context_heads = 2;
+        expect_equivalent(unsplit, latent_job(plan, query_rank));
       }
     }
   }

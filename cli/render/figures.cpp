@@ -149,6 +149,13 @@ std::string documents_heading(const program::Documents& documents) {
                      tokens / weights);
 }
 
+// ", experts chosen by Zipf's law of 0.6"
+std::string load_heading(const program::ExpertLoad& load) {
+  if (!load.used()) return "";
+  return load.choices.empty() ? fmt::format(", experts chosen by Zipf's law of {:g}", load.zipf)
+                              : ", experts chosen as counted";
+}
+
 // " with adapters of rank 16 (qkv, fc1)"
 std::string adapters_heading(const program::Lora& lora) {
   if (!lora.used()) return "";
@@ -172,7 +179,7 @@ std::string modules_heading(const models::Model& model) {
 std::string model_heading(const program::Job& job) {
   const char* muon = job.training.optimizer.kind == program::Update::kMuon ? ", layers stepped by Muon" : "";
   return heading(job.model.name) + adapters_heading(job.training.lora) + modules_heading(job.model) + muon +
-         documents_heading(job.training.documents);
+         documents_heading(job.training.documents) + load_heading(job.training.expert_load);
 }
 
 std::string simulation_report(const JobRequest& request, const Simulation& simulation,

@@ -22,6 +22,8 @@ report::Kind kind_of(program::Group group) {
     case program::Group::kKeys:
       return report::Kind::kTensor;
     case program::Group::kContext:
+    case program::Group::kContextHeads:
+    case program::Group::kContextRing:
       return report::Kind::kContext;
     case program::Group::kExpert:
       return report::Kind::kExpert;

@@ -68,6 +68,7 @@ class Neighbourhood {
       Plan plan = here_;
       const bool ring = here_.context_method == ContextMethod::kRing;
       plan.context_method = ring ? ContextMethod::kAllToAll : ContextMethod::kRing;
+      plan.context_heads = 1;
       add(fmt::format("context_method {} to {}", name_of(here_.context_method), name_of(plan.context_method)),
           Part::kExposedContext, plan);
     }

@@ -69,6 +69,10 @@ std::string usual_schedule_of(const program::Plan& plan) {
 }
 
 void lose_common(const program::Plan& plan, std::vector<Loss>& losses, bool blocks) {
+  // Those that have blocks are Megatron-Core's.
+  if (plan.context_heads > 1 && !blocks) {
+    losses.push_back({"context_heads", fmt::format("{}; all context ranks do the same", plan.context_heads), "1"});
+  }
   const auto& stages = plan.stage_recompute;
   if (std::adjacent_find(stages.begin(), stages.end(), std::not_equal_to<>()) != stages.end()) {
     losses.push_back({"stage_recompute",
@@ -90,6 +94,11 @@ void lose_fp8(const program::Plan& plan, std::vector<Loss>& losses) {
 void lose_moments(const program::Plan& plan, std::string_view why, std::vector<Loss>& losses) {
   if (plan.moment_dtype == program::Moments::kFp32) return;
   losses.push_back({"moment_dtype", fmt::format("{}; {}", name_of(plan.moment_dtype), why), "fp32"});
+}
+
+std::string_view exchange_of(const program::Plan& plan) {
+  if (plan.context_method == program::ContextMethod::kAllToAll) return "a2a";
+  return plan.context_heads > 1 ? "a2a+p2p" : "p2p";
 }
 
 std::vector<std::string_view> module_names(const program::Plan& plan) {

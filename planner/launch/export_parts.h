@@ -3,6 +3,7 @@
 
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "planner/launch/arguments.h"
@@ -49,6 +50,18 @@ std::vector<std::string_view> module_names(const program::Plan& plan);
 
 /// Megatron-Core's name of a recipe: "delayed" "tensorwise" "blockwise" "mxfp8"; empty for none and nvfp4.
 std::string_view fp8_recipe(program::Fp8 recipe);
+
+/// Megatron-Core's name of how context ranks exchange keys and values: "p2p" "a2a" "a2a+p2p".
+std::string_view exchange_of(const program::Plan& plan);
+
+/// Why a file for the trainer cannot say how the job's weights are trained, with Muon or LoRA; empty: it can.
+std::string unsaid_training(const program::Job& job, Trainer trainer);
+
+/// Megatron-Core's settings of Muon and their values, {"muon_momentum", "0.95"}; none of a job with AdamW.
+std::vector<std::pair<std::string, std::string>> muon_settings(const program::Job& job, std::vector<Loss>& losses);
+
+/// Megatron-Bridge's value of cfg.peft. Precondition: adapters are used, alpha is whole.
+std::string peft_of(const program::Lora& lora);
 
 /// Bytes of the dtype that gradients are reduced in, for buckets that are counted in elements.
 std::int64_t bucket_elements(const program::Plan& plan);

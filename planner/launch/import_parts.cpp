@@ -2,7 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <charconv>
 #include <cstdio>
+#include <functional>
 #include <nlohmann/json.hpp>
 
 #include "base/quote.h"
@@ -246,6 +249,37 @@ program::Moments read_moments(Settings& settings, const MomentNames& names, bool
   losses.push_back({settings.spelled(names.first),
                     fmt::format("{} and {} {} taken as fp32{}", m, settings.spelled(names.second), v, why)});
   return Moments::kFp32;
+}
+
+int read_context_heads(Settings& settings, const std::string& exchange, const std::vector<std::string>& sizes,
+                       int context) {
+  if (exchange != "a2a+p2p") return 1;
+  std::vector<int> numbers;
+  for (const std::string& size : sizes) {
+    int value = 0;
+    const auto [end, error] = std::from_chars(size.data(), size.data() + size.size(), value);
+    if (error == std::errc() && end == size.data() + size.size()) numbers.push_back(value);
+  }
+  if (numbers.size() != 2 || numbers[0] < 1 || numbers[1] < 1 || numbers[0] > context ||
+      std::int64_t{numbers[0]} * numbers[1] != context) {
+    settings.fail(
+        fmt::format("a2a+p2p needs two hierarchical context parallel sizes that make up {} context ranks", context));
+  }
+  return numbers[1] == 1 ? 1 : numbers[0];
+}
+
+program::ContextMethod read_exchange(Settings& settings, const char* name, const std::vector<std::string>& given,
+                                     std::vector<Loss>& losses) {
+  if (given.empty()) return program::ContextMethod::kRing;
+  const std::string first = given.front();
+  const auto lose = [&](const std::string& what) { losses.push_back({settings.spelled(name), what}); };
+  if (std::ranges::adjacent_find(given, std::not_equal_to<>()) != given.end()) {
+    lose("differs from layer to layer; taken as the first says");
+  }
+  if (first == "a2a") return program::ContextMethod::kAllToAll;
+  if (first == "allgather") lose("allgather taken as a ring: as many bytes, step by step");
+  if (first != "p2p" && first != "allgather" && first != "a2a+p2p") lose(base::one_line(first) + " taken as a ring");
+  return program::ContextMethod::kRing;
 }
 
 void read_modules(const std::string& argument, const std::vector<std::string>& names, Imported& imported) {

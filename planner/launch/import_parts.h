@@ -68,6 +68,23 @@ struct MomentNames {
 };
 program::Moments read_moments(Settings& settings, const MomentNames& names, bool on_host, std::vector<Loss>& losses);
 
+/// Megatron-Core's choice of optimizer, by Megatron-LM's options or Megatron-Bridge's members; after `zero_stage`,
+/// which dist_muon implies. Losses of what differs from Muon here.
+void read_muon(Settings& settings, bool bridge, Imported& imported);
+
+/// LoRA in Megatron-Bridge's cfg.peft. Errors: as Settings.
+void read_peft(Settings& settings, Imported& imported);
+
+/// The first of Megatron-Core's hierarchical sizes, which exchanges heads where a2a+p2p is `exchange`; 1 elsewhere.
+/// Errors: as Settings, for sizes that do not make up `context`.
+int read_context_heads(Settings& settings, const std::string& exchange, const std::vector<std::string>& sizes,
+                       int context);
+
+/// How Megatron-Core's context ranks exchange keys and values, `name` its setting, `given` its value: rings, or heads
+/// all to all. Losses of what is neither.
+program::ContextMethod read_exchange(Settings& settings, const char* name, const std::vector<std::string>& given,
+                                     std::vector<Loss>& losses);
+
 /// Megatron-Core's names of modules that selective recomputation drops. Those that a plan does not have are a loss.
 /// Nothing is taken where other activations are recomputed.
 void read_modules(const std::string& argument, const std::vector<std::string>& names, Imported& imported);

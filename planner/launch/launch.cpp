@@ -86,7 +86,7 @@ std::vector<Setting> defaults_in(const std::string& text, const program::Job& jo
   std::vector<Setting> defaults;
   for (const std::string& field : program::training_fields()) {
     if (!is_of_learning(field) || chosen.contains(field)) continue;
-    // Fields of LoRA stand only where they are used, and no file of another trainer has them.
+    // Fields of LoRA, of Muon and of documents stand only where they are used.
     if (!ours.contains(field) || !asked.contains(field) || asked[field] != ours[field]) continue;
     program::Job other = job;
     const std::string value = fmt::format("{:g}", ours[field].get<double>());
@@ -169,15 +169,8 @@ Imported import_plan(const ImportRequest& request, Trainer trainer) {
 
 Launch export_plan(const program::Job& job, const hardware::Cluster& cluster, Trainer trainer,
                    const std::set<std::string>& chosen) {
-  if (job.training.lora.used()) {
-    throw base::Failure(base::ErrorKind::kNoPlan,
-                        "lora_rank: adapters are not written for other trainers yet, and without them the file would "
-                        "train all weights; use lora_rank 0, or run it here");
-  }
-  if (job.training.optimizer.kind != program::Update::kAdamW) {
-    throw base::Failure(base::ErrorKind::kNoPlan,
-                        "optimizer: muon is not written for other trainers yet, and the file would train with AdamW; "
-                        "use optimizer adamw, or run it here");
+  if (const std::string why = unsaid_training(job, trainer); !why.empty()) {
+    throw base::Failure(base::ErrorKind::kNoPlan, why);
   }
   const bool has_sizes = !job.plan.replica_micro_batch.empty();
   const program::Job written = has_sizes ? with_one_size(job) : job;
@@ -192,6 +185,10 @@ Launch export_plan(const program::Job& job, const hardware::Cluster& cluster, Tr
     launch.losses.push_back({"document_lengths",
                              "documents come with the trainer's data, and whether attention keeps to them with its "
                              "own switches: the file trains on whole samples unless they are set"});
+  }
+  if (job.training.expert_load.used()) {
+    launch.losses.push_back({job.training.expert_load.zipf > 0 ? "expert_zipf" : "expert_load",
+                             "how unevenly experts are chosen is what training there will show"});
   }
   launch.defaults = defaults_in(launch.text, written, cluster, trainer, chosen);
   say_defaults(launch);

@@ -23,6 +23,10 @@ constexpr const char* kImports =
     "from megatron.bridge.training.pretrain import pretrain\n\n"
     "cfg = _pretrain_common()\n";
 
+constexpr const char* kFinetuneImports =
+    "from megatron.bridge.peft.lora import LoRA\n"
+    "from megatron.bridge.training.finetune import finetune\n";
+
 class MegatronBridgeExport {
  public:
   explicit MegatronBridgeExport(const program::Job& job) : job_(job), plan_(job.plan) {}
@@ -34,7 +38,9 @@ class MegatronBridgeExport {
         "# {}.\n# torchrun --nnodes {} --nproc-per-node {} --rdzv-backend c10d --rdzv-endpoint HEAD:29500 "
         "THIS_FILE\n{}{}",
         title_of(job_, Trainer::kMegatronBridge), machines.nodes, machines.devices,
-        has_narrow_moments() ? "import torch\n" : "", kImports);
+        std::string(trains_adapters() ? "import os\n" : "") + (has_narrow_moments() ? "import torch\n" : ""),
+        trains_adapters() ? kFinetuneImports : "");
+    launch_.text += kImports;
     model();
     split();
     sharding();
@@ -43,7 +49,10 @@ class MegatronBridgeExport {
     arithmetic();
     lose_fields();
     lose_common(plan_, launch_.losses, true);
-    launch_.text += "\nif __name__ == \"__main__\":\n    pretrain(config=cfg, forward_step_func=forward_step)\n";
+    optimizer();
+    adapters();
+    launch_.text += fmt::format("\nif __name__ == \"__main__\":\n    {}(config=cfg, forward_step_func=forward_step)\n",
+                                trains_adapters() ? "finetune" : "pretrain");
     return std::move(launch_);
   }
 
@@ -61,6 +70,27 @@ class MegatronBridgeExport {
   void set_number(const char* object, const char* name, double value) { set(object, name, fmt::format("{:g}", value)); }
   void lose(const char* field, std::string what, std::string becomes = "") {
     launch_.losses.push_back({field, std::move(what), std::move(becomes)});
+  }
+
+  bool trains_adapters() const { return job_.training.lora.used(); }
+
+  // megatron/bridge/training/optim.py takes dist_muon for the layer-wise distributed optimizer.
+  void optimizer() {
+    const auto settings = muon_settings(job_, launch_.losses);
+    if (settings.empty()) return;
+    set_text("cfg.optimizer", "optimizer", plan_.zero_stage > 0 ? "dist_muon" : "muon");
+    for (const auto& [name, value] : settings) {
+      const bool text = value.find_first_not_of("0123456789.e-") != std::string::npos;
+      text ? set_text("cfg.optimizer", name.c_str(), value) : set("cfg.optimizer", name.c_str(), value);
+    }
+  }
+
+  // The weights that adapters stand beside come from a checkpoint of Megatron-Bridge, or of Hugging Face.
+  void adapters() {
+    if (!trains_adapters()) return;
+    set("cfg", "peft", peft_of(job_.training.lora));
+    set("cfg.checkpoint", "pretrained_checkpoint", "os.environ[\"PRETRAINED\"]");
+    lose("lora_rank", "the frozen weights come from the checkpoint that PRETRAINED names");
   }
 
   // The provider asks for these three when it is made; the rest are members.
@@ -112,7 +142,11 @@ class MegatronBridgeExport {
     set_flag(kModel, "sequence_parallel", plan_.sequence_parallel);
     set(kModel, "context_parallel_size", plan_.context);
     if (plan_.context > 1) {
-      set_text(kModel, "cp_comm_type", plan_.context_method == program::ContextMethod::kRing ? "p2p" : "a2a");
+      set_text(kModel, "cp_comm_type", exchange_of(plan_));
+      if (plan_.context_heads > 1) {
+        set(kModel, "hierarchical_context_parallel_sizes",
+            fmt::format("[{}, {}]", plan_.context_heads, plan_.context / plan_.context_heads));
+      }
     }
     set(kModel, "pipeline_model_parallel_size", plan_.pipeline);
     const std::string layout = pipeline_layout(job_);
@@ -132,8 +166,10 @@ class MegatronBridgeExport {
   void sharding() {
     const char* ddp = "cfg.ddp";
     launch_.text += "\n";
-    set_flag(ddp, "use_distributed_optimizer", plan_.zero_stage >= 1);
-    set_flag("cfg.optimizer", "use_distributed_optimizer", plan_.zero_stage >= 1);
+    // Of Muon's distributed optimizer, dist_muon, these stay off (recipes/kimi/h100/kimi_k2.py).
+    const bool distributed = plan_.zero_stage >= 1 && job_.training.optimizer.kind == program::Update::kAdamW;
+    set_flag(ddp, "use_distributed_optimizer", distributed);
+    set_flag("cfg.optimizer", "use_distributed_optimizer", distributed);
     set_flag(ddp, "use_megatron_fsdp", plan_.zero_stage >= 2);
     set_text(ddp, "data_parallel_sharding_strategy",
              plan_.zero_stage == 2   ? "optim_grads"
@@ -146,9 +182,12 @@ class MegatronBridgeExport {
     }
     if (plan_.bucket_bytes > 0) set(ddp, "bucket_size", bucket_elements(plan_));
     const program::Overlap& overlap = plan_.overlap;
-    const bool gathers = overlap.parameter_gather && plan_.zero_stage > 0 && overlap.gradient_reduction;
+    const bool gathers = overlap.parameter_gather && distributed && overlap.gradient_reduction;
     if (overlap.parameter_gather && !gathers) {
-      lose("overlap.parameter_gather", "needs ZeRO and overlap.gradient_reduction", "false");
+      lose("overlap.parameter_gather",
+           plan_.zero_stage > 0 && !distributed ? "dist_muon gathers after the step"
+                                                : "needs ZeRO and overlap.gradient_reduction",
+           "false");
     }
     set_flag(ddp, "overlap_grad_reduce", overlap.gradient_reduction);
     set_flag(ddp, "overlap_param_gather", gathers);

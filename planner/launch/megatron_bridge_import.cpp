@@ -42,6 +42,18 @@ constexpr std::array<std::pair<std::string_view, Fp8>, 5> kRecipes{{{"fp8_delaye
                                                                     {"mxfp8", Fp8::kMxfp8},
                                                                     {"nvfp4", Fp8::kNvfp4}}};
 
+// "[2, 4]" as its numbers.
+std::vector<std::string> numbers_in(const std::string& list) {
+  std::vector<std::string> numbers;
+  constexpr const char* kDigits = "0123456789";
+  for (std::size_t at = list.find_first_of(kDigits); at != std::string::npos;) {
+    const std::size_t end = std::min(list.find_first_not_of(kDigits, at), list.size());
+    numbers.push_back(list.substr(at, end - at));
+    at = list.find_first_of(kDigits, end);
+  }
+  return numbers;
+}
+
 class MegatronBridgeImport {
  public:
   explicit MegatronBridgeImport(const ImportRequest& request)
@@ -57,11 +69,14 @@ class MegatronBridgeImport {
     split();
     stages();
     sharding();
+    read_muon(settings_, true, imported_);
+    read_peft(settings_, imported_);
     memory();
     arithmetic();
     for (const char* name :
          {"cfg", "cfg.model", "cfg.model.seq_length", "cfg.model.should_pad_vocab", "cfg.model.moe_grouped_gemm",
-          "cfg.model.moe_flex_dispatcher_backend", "cfg.model.attention_dropout", "cfg.scheduler.lr_decay_style"}) {
+          "cfg.model.moe_router_force_load_balancing", "cfg.model.moe_flex_dispatcher_backend",
+          "cfg.model.attention_dropout", "cfg.scheduler.lr_decay_style"}) {
       settings_.find({name});
     }
     lose_unread(settings_, imported_.losses);
@@ -217,8 +232,12 @@ class MegatronBridgeImport {
     plan_.tensor = static_cast<int>(count("cfg.model.tensor_model_parallel_size", 1));
     plan_.sequence_parallel = settings_.is_on({"cfg.model.sequence_parallel"}) && plan_.tensor > 1;
     plan_.context = static_cast<int>(count("cfg.model.context_parallel_size", 1));
-    const std::string exchange = settings_.text({"cfg.model.cp_comm_type"}).value_or("p2p");
-    plan_.context_method = exchange == "a2a" ? program::ContextMethod::kAllToAll : program::ContextMethod::kRing;
+    const auto exchange = settings_.text({"cfg.model.cp_comm_type"});
+    plan_.context_method =
+        read_exchange(settings_, "cfg.model.cp_comm_type",
+                      exchange ? std::vector{*exchange} : std::vector<std::string>{}, imported_.losses);
+    const std::string sizes = settings_.text({"cfg.model.hierarchical_context_parallel_sizes"}).value_or("");
+    plan_.context_heads = read_context_heads(settings_, exchange.value_or("p2p"), numbers_in(sizes), plan_.context);
     plan_.pipeline = static_cast<int>(count("cfg.model.pipeline_model_parallel_size", 1));
     plan_.expert = static_cast<int>(count("cfg.model.expert_model_parallel_size", 1));
     const auto expert_tensor = static_cast<int>(count("cfg.model.expert_tensor_parallel_size", plan_.tensor));

@@ -43,6 +43,7 @@ class MegatronExport {
     overlap();
     section(std::move(flags_), false);
     section(training_arguments(job_.training, launch_.losses), false);
+    optimizer();
     section({{"tokenizer-type", {"NullTokenizer"}},
              {"vocab-size", {std::to_string(job_.model.vocab)}},
              {"mock-data", {}},
@@ -61,6 +62,17 @@ class MegatronExport {
     launch_.text += lines;
   }
 
+  void optimizer() {
+    const auto settings = muon_settings(job_, launch_.losses);
+    if (settings.empty()) return;
+    std::vector<Argument> flags{{"optimizer", {"muon"}}};
+    for (auto [name, value] : settings) {
+      std::ranges::replace(name, '_', '-');
+      flags.push_back({name, {value}});
+    }
+    section(flags, false);
+  }
+
   void add(const char* name) { flags_.push_back({name, {}}); }
   void add(const char* name, std::int64_t value) { flags_.push_back({name, {std::to_string(value)}}); }
   void add(const char* name, std::string value) { flags_.push_back({name, {std::move(value)}}); }
@@ -74,7 +86,11 @@ class MegatronExport {
     add("pipeline-model-parallel-size", plan_.pipeline);
     add("context-parallel-size", plan_.context);
     if (plan_.context > 1) {
-      add("cp-comm-type", plan_.context_method == program::ContextMethod::kRing ? "p2p" : "a2a");
+      add("cp-comm-type", std::string(exchange_of(plan_)));
+      if (plan_.context_heads > 1) {  // neighbours first
+        flags_.push_back({"hierarchical-context-parallel-sizes",
+                          {std::to_string(plan_.context_heads), std::to_string(plan_.context / plan_.context_heads)}});
+      }
     }
     if (plan_.expert > 1) add("expert-model-parallel-size", plan_.expert);
     if (program::folds_experts(plan_)) add("expert-tensor-parallel-size", 1);

@@ -64,6 +64,7 @@ class MegatronImport {
     read_split(settings_, request_, imported_);
     stages();
     sharding();
+    read_muon(settings_, false, imported_);
     read_recompute(settings_, imported_);
     arithmetic();
     overlap();
@@ -211,9 +212,13 @@ void read_split(Settings& settings, const ImportRequest& request, Imported& impo
   plan.pipeline = static_cast<int>(settings.count({"pipeline-model-parallel-size"}).value_or(1));
   plan.context = static_cast<int>(settings.count({"context-parallel-size", "ds-sequence-parallel-size"}).value_or(1));
   plan.sequence_parallel = settings.has({"sequence-parallel"}) && plan.tensor > 1;
-  const std::string exchange = settings.text({"cp-comm-type"}).value_or("p2p");
-  plan.context_method =
-      exchange == "p2p" || exchange == "allgather" ? program::ContextMethod::kRing : program::ContextMethod::kAllToAll;
+  const Argument* exchange = settings.find({"cp-comm-type"});
+  plan.context_method = read_exchange(
+      settings, "cp-comm-type", exchange != nullptr ? exchange->values : std::vector<std::string>{}, imported.losses);
+  const Argument* sizes = settings.find({"hierarchical-context-parallel-sizes"});
+  plan.context_heads = read_context_heads(settings, exchange != nullptr ? exchange->values.front() : "p2p",
+                                          sizes != nullptr ? sizes->values : std::vector<std::string>{}, plan.context);
+  settings.find({"moe-router-force-load-balancing"});  // even shares, as a plan counts them unless told
   plan.expert =
       static_cast<int>(settings.count({"expert-model-parallel-size", "moe-expert-parallel-size"}).value_or(1));
   const auto split = static_cast<int>(settings.count({"expert-tensor-parallel-size"}).value_or(plan.tensor));

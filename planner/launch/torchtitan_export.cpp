@@ -171,8 +171,10 @@ class TorchtitanExport {
       line(fmt::format("expert_tensor_parallel_degree = {}", program::folds_experts(plan_) ? 1 : plan_.tensor));
     }
     if (plan_.context > 1) {
-      line(fmt::format("context_parallel_rotate_method = \"{}\"",
-                       plan_.context_method == program::ContextMethod::kRing ? "allgather" : "alltoall"));
+      line("context_parallel_rotate_method = \"alltoall\"");  // of keys and values to the next rank: a ring
+      if (plan_.context_method == program::ContextMethod::kAllToAll) {
+        lose("context_method", "all_to_all; torchtitan's context ranks exchange keys and values, not heads", "ring");
+      }
     }
     line(fmt::format("pipeline_parallel_degree = {}", plan_.pipeline));
     if (plan_.overlap.tensor) line("enable_async_tensor_parallel = true");

@@ -182,8 +182,10 @@ class TorchtitanImport {
     const int expert_tensor = degree("parallelism.expert_tensor_parallel_degree");
     if (plan_.expert > 1 && expert_tensor != plan_.tensor) plan_.expert_tensor = expert_tensor;
     plan_.sequence_parallel = plan_.tensor > 1;
-    const std::string rotates = settings_.text({"parallelism.context_parallel_rotate_method"}).value_or("allgather");
-    plan_.context_method = rotates == "alltoall" ? program::ContextMethod::kAllToAll : program::ContextMethod::kRing;
+    // Either way keys and values visit the ranks: by an all-to-all to the next one, step by step, or gathered at once
+    // (torch/distributed/tensor/experimental/_context_parallel, _AllToAllRotater, _AllGatherRotater).
+    settings_.find({"parallelism.context_parallel_rotate_method"});
+    plan_.context_method = program::ContextMethod::kRing;
     replicas();
     stages();
   }

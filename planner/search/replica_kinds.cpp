@@ -113,6 +113,7 @@ class KindSearch {
     request.job.plan.tensor = split.tensor;
     request.job.plan.context = split.context;
     request.job.plan.context_method = split.context_method;
+    request.job.plan.context_heads = split.context_heads;
     request.job.plan.pipeline = split.pipeline;
     request.job.plan.data = split.data;
     request.job.plan.expert = 1;
@@ -121,8 +122,8 @@ class KindSearch {
     request.job.plan.replica_micro_batch.clear();
     request.job.plan.placement = kWholeReplicas;
     request.job.training.global_batch = micro_batches * split.data * size;
-    request.fixed.insert({"tensor", "context", "context_method", "pipeline", "data", "expert", "expert_tensor",
-                          "micro_batch", "placement"});
+    request.fixed.insert({"tensor", "context", "context_method", "context_heads", "pipeline", "data", "expert",
+                          "expert_tensor", "micro_batch", "placement"});
     // What only some kinds of nodes can do is open on none.
     if (!simulator::has_fused_attention(request.job.plan, request_.cluster)) request.fixed.insert("attention");
     request.others = 0;
@@ -139,7 +140,7 @@ class KindSearch {
   void list_mixes() {
     // The splits of as many devices of one kind.
     SearchRequest any = alike(request_.job.plan, 0, 1, 1);
-    for (const char* field : {"tensor", "context", "context_method", "pipeline", "data"}) {
+    for (const char* field : {"tensor", "context", "context_method", "context_heads", "pipeline", "data"}) {
       if (!fixed(field)) any.fixed.erase(field);
     }
     any.job.plan.data = request_.job.plan.data;
@@ -300,8 +301,9 @@ class KindSearch {
   // In all layouts of the split; the stages' number says nothing of it, as tensor and context ranks come first. Empty
   // where a rule refuses the split, or a constraint its size.
   const std::vector<LayerTimes>& layer_times(const Plan& split, std::size_t group, int size) {
-    const auto [at, fresh] = layers_.try_emplace(
-        {split.tensor, split.context, static_cast<int>(split.context_method), static_cast<int>(group), size});
+    const auto [at, fresh] = layers_.try_emplace({split.tensor, split.context,
+                                                  static_cast<int>(split.context_method) + 2 * split.context_heads,
+                                                  static_cast<int>(group), size});
     if (!fresh) return at->second;
     const SearchRequest one = alike(split, group, size, split.pipeline);
     const Space space(one);

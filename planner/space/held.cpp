@@ -44,7 +44,7 @@ class Holder {
     if (!lanes_ && !is_trainers && (field.starts_with("overlap.") || field.starts_with("offload."))) {
       return "communication and copies take turns with the kernels there";
     }
-    const bool is_context = field == "context" || field == "context_method";
+    const bool is_context = field == "context" || field == "context_method" || field == "context_heads";
     if (is_context && request_.job.training.sequence < kLongSequence && !asks_for_context(request_)) {
       return fmt::format("sequences of fewer than {} tokens are not split", kLongSequence);
     }
@@ -66,7 +66,7 @@ class Holder {
     if (field == "expert_tensor")
       return request_.job.model.experts && (plan_.tensor > 1 || !request_.fixed.contains("tensor"));
     if (field == "stage_nodes" || field == "replica_micro_batch") return heterogeneous;
-    if (field == "context_method") return plan_.context > 1;
+    if (field == "context_method" || field == "context_heads") return plan_.context > 1;
     if (field == "top_k_share") return plan_.compression == program::Compression::kTopK;
     return true;
   }

@@ -10,6 +10,7 @@ const std::vector<SearchedField>& searched_fields() {
   static const std::vector<SearchedField> kFields{{"tensor", Level::kSplit},
                                                   {"context", Level::kSplit},
                                                   {"context_method", Level::kSplit},
+                                                  {"context_heads", Level::kSplit},
                                                   {"pipeline", Level::kSplit},
                                                   {"data", Level::kSplit},
                                                   {"expert", Level::kSplit},

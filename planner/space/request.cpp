@@ -19,10 +19,18 @@ using program::Plan;
 
 SearchRequest for_trainer(SearchRequest request, const TrainerSpace& trainer) {
   const Plan& plan = request.job.plan;
-  if (request.job.training.optimizer.kind == program::Update::kMuon) {
-    throw base::Failure(
-        base::ErrorKind::kUsage,
-        fmt::format("--for {}: optimizer muon: files for other trainers do not name it yet", trainer.trainer));
+  const program::Training& training = request.job.training;
+  const auto refuse = [&](const std::string& what) {
+    throw base::Failure(base::ErrorKind::kUsage, fmt::format("--for {}: {}", trainer.trainer, what));
+  };
+  const bool bridge = trainer.trainer == "megatron-bridge";
+  if (training.lora.used() && !bridge) refuse("lora_rank: its files are not written with adapters");
+  if (training.optimizer.kind == program::Update::kMuon) {
+    if (!bridge && trainer.trainer != "megatron") refuse("optimizer muon: its files are not written with it");
+    if (request.fixed.contains("zero_stage") && plan.zero_stage > 1) {
+      refuse(fmt::format("zero_stage {}: Megatron-FSDP has no Muon", plan.zero_stage));
+    }
+    request.constraints.push_back({Constraint::Kind::kMax, "zero_stage", "1"});
   }
   for (const TrainerRule& rule : trainer.rules) {
     const bool settled = request.fixed.contains(rule.field) || searched(rule.field).never != nullptr;
@@ -37,9 +45,9 @@ SearchRequest for_trainer(SearchRequest request, const TrainerSpace& trainer) {
 
 std::string_view held_by_training(const program::Training& training, std::string_view field) {
   if (training.optimizer.kind != program::Update::kMuon) return "";
-  constexpr std::array<std::string_view, 6> kHeld{"zero_stage",         "offload.optimizer", "offload.gradients",
-                                                  "offload.parameters", "compression",       "expert_tensor"};
-  return std::ranges::find(kHeld, field) == kHeld.end() ? "" : "Muon steps whole matrices, where their momentum is";
+  constexpr std::array<std::string_view, 4> kHeld{"offload.optimizer", "offload.gradients", "offload.parameters",
+                                                  "compression"};
+  return std::ranges::find(kHeld, field) == kHeld.end() ? "" : "Muon steps matrices where their momentum is";
 }
 
 bool is_open(const SearchRequest& request, const std::string& field) {

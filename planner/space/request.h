@@ -68,8 +68,8 @@ struct SearchRequest {
 /// Failure(kUsage) where a fixed field has a value that the trainer does not run.
 SearchRequest for_trainer(SearchRequest request, const TrainerSpace& trainer);
 
-/// Why the training leaves a field of the plan the value that it has in Plan{}; empty: it does not. Muon's momenta are
-/// whole and stay where its products are (program::check_muon).
+/// Why the training leaves a field of the plan the value that it has in Plan{}; empty: it does not. Muon's momenta
+/// stay where its products are (program::check_muon).
 std::string_view held_by_training(const program::Training& training, std::string_view field);
 
 /// Whether neither the user nor the training holds the field.

@@ -122,6 +122,7 @@ class Space {
   void add_rules(const TrainerSpace& trainer);
   void add_all_splits();
   void add_splits(program::Plan plan);
+  std::vector<int> head_ranks(int context, program::ContextMethod method) const;
   std::vector<int> tensors(int ranks) const;
   std::vector<int> contexts(int ranks) const;
   std::vector<int> pipelines(int ranks, int tensor) const;

@@ -97,6 +97,7 @@ std::vector<std::pair<int, int>> Space::expert_splits(const Plan& plan) const {
 bool Space::is_dominated_by_whole_experts(const Plan& plan) const {
   const auto& experts = request_.job.model.experts;
   if (!experts || !experts->dropless || plan.tensor == 1 || program::folds_experts(plan)) return false;
+  if (request_.job.training.expert_load.used()) return false;  // more ranks share more unevenly
   if (fixed("expert") || fixed("expert_tensor")) return false;
   Plan whole = plan;
   whole.expert_tensor = 1;
@@ -104,14 +105,30 @@ bool Space::is_dominated_by_whole_experts(const Plan& plan) const {
   return experts->count % whole.expert == 0 && allows(Level::kSplit, whole);
 }
 
+// Context ranks of a ring that exchange heads: as given, or 1 and, where a constraint lets them, what divides the ring.
+std::vector<int> Space::head_ranks(int context, ContextMethod method) const {
+  if (fixed("context_heads")) return {given_.context_heads};
+  std::vector<int> ranks{1};
+  if (context < 4 || method != ContextMethod::kRing) return ranks;
+  for (const int heads : divisors(context, context / 2)) {
+    if (heads > 1) ranks.push_back(heads);
+  }
+  return ranks;
+}
+
 // How the context ranks exchange keys and values, how experts are split, and the samples of a micro-batch.
 void Space::add_splits(Plan plan) {
   std::vector<ContextMethod> methods{given_.context_method};
   if (plan.context > 1 && !fixed("context_method")) methods = {ContextMethod::kRing, ContextMethod::kAllToAll};
+  std::vector<std::pair<ContextMethod, int>> exchanges;
   for (const ContextMethod method : methods) {
+    for (const int heads : head_ranks(plan.context, method)) exchanges.emplace_back(method, heads);
+  }
+  for (const auto& [method, heads] : exchanges) {
     for (const auto& [expert, expert_tensor] : expert_splits(plan)) {
       for (const int micro_batch : micro_batches(plan)) {
         plan.context_method = method;
+        plan.context_heads = heads;
         plan.expert = expert;
         plan.expert_tensor = expert_tensor;
         plan.micro_batch = micro_batch;

@@ -61,6 +61,8 @@ constexpr TrainerRule kOneReplicaSize{"replica_micro_batch", "micro-batches of o
                                       [](const Plan& plan) { return plan.replica_micro_batch.empty(); }, true};
 constexpr TrainerRule kNoNodesByStage{"stage_nodes", "stages come in the order of the nodes",
                                       [](const Plan& plan) { return plan.stage_nodes.empty(); }, true};
+constexpr TrainerRule kContextAlike{"context_heads", "all context ranks do the same",
+                                    [](const Plan& plan) { return plan.context_heads == 1; }, true};
 constexpr TrainerRule kUsualSchedule{"schedule", "1f1b, interleaved with virtual stages", has_usual_schedule, false};
 constexpr TrainerRule kDataInside{"placement", "ranks come in the order tensor, context, data, pipeline",
                                   [](const Plan& plan) { return has_order(plan, kDataInsidePipeline); }, false};
@@ -120,8 +122,9 @@ constexpr TrainerRule kGathersBeside{
 constexpr TrainerRule kShardsBoth{"zero_stage", "fully_shard splits gradients with the state: ZeRO 2 or 3",
                                   [](const Plan& plan) { return plan.zero_stage != 1; }, true};
 
-constexpr std::array<TrainerRule, 17> kTorchtitan{
+constexpr std::array<TrainerRule, 19> kTorchtitan{
     {kOneReplicaSize,
+     kContextAlike,
      kExchangesAlone,
      kNoNodesByStage,
      kUsualSchedule,
@@ -137,6 +140,8 @@ constexpr std::array<TrainerRule, 17> kTorchtitan{
      kShardsBoth,
      kReducesBeside,
      kGathersBeside,
+     {"context_method", "keys and values go round; heads are not exchanged",
+      [](const Plan& plan) { return plan.context == 1 || plan.context_method == ContextMethod::kRing; }, false},
      {"sequence_parallel", "always with tensor ranks",
       [](const Plan& plan) { return plan.sequence_parallel == (plan.tensor > 1); }, false}}};
 // Together with other dimensions, replicas shard their state.
@@ -147,15 +152,16 @@ constexpr TrainerRule kReplicasShard{"zero_stage", "plain replicas stand alone",
                                               (plan.context == 1 && (plan.data == 1 || others == 1));
                                      },
                                      false};
-constexpr std::array<TrainerRule, 18> kTorchtitanWhole = [] {
-  std::array<TrainerRule, 18> rules{};
+constexpr std::array<TrainerRule, 20> kTorchtitanWhole = [] {
+  std::array<TrainerRule, 20> rules{};
   std::ranges::copy(kTorchtitan, rules.begin());
   rules.back() = kReplicasShard;
   return rules;
 }();
 
-constexpr std::array<TrainerRule, 19> kDeepspeed{
+constexpr std::array<TrainerRule, 20> kDeepspeed{
     {kOneReplicaSize,
+     kContextAlike,
      kExchangesAlone,
      kNoNodesByStage,
      kDataInside,
@@ -188,11 +194,11 @@ constexpr TrainerRule kGroupsOfThree{
     "shard_group", "shard groups with ZeRO 3 (MiCS)",
     [](const Plan& plan) { return plan.shard_group == 0 || plan.shard_group == plan.data || plan.zero_stage == 3; },
     false};
-constexpr std::array<TrainerRule, 21> kDeepspeedWhole = [] {
-  std::array<TrainerRule, 21> rules{};
+constexpr std::array<TrainerRule, 22> kDeepspeedWhole = [] {
+  std::array<TrainerRule, 22> rules{};
   std::ranges::copy(kDeepspeed, rules.begin());
-  rules[19] = kDeepspeedState;
-  rules[20] = kGroupsOfThree;
+  rules[20] = kDeepspeedState;
+  rules[21] = kGroupsOfThree;
   return rules;
 }();
 

@@ -13,6 +13,11 @@ namespace trivium::program {
 /// zigzag ring attention; Brandon et al. 2023, arXiv 2311.09431, balance it by stripes).
 std::int64_t context_position(ContextMethod method, std::int64_t local, std::int64_t sequence, int rank, int ranks);
 
+/// Which part of the heads, and which place in the ring, a context rank has in an op among `op_parts` ranks of a ring,
+/// 1: of none.
+constexpr int head_part(int op_parts, int rank, int ranks) { return rank % (ranks / op_parts); }
+constexpr int ring_place(int op_parts, int rank, int ranks) { return rank / (ranks / op_parts); }
+
 /// The rank that holds a position.
 constexpr int context_owner(ContextMethod method, std::int64_t position, std::int64_t sequence, int ranks) {
   if (method == ContextMethod::kAllToAll || ranks == 1) return static_cast<int>(position / (sequence / ranks));

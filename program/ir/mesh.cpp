@@ -43,6 +43,7 @@ bool joins_replicas(Group group) {
 
 Mesh::Mesh(const Plan& plan, int key_ranks)
     : extents_{plan.tensor, plan.context, plan.data, plan.pipeline},
+      context_heads_(plan.context > 1 ? plan.context_heads : 1),
       shard_(plan.shard_group > 0 ? plan.shard_group : plan.data),
       order_(order_of(plan.placement)),
       expert_replicas_(program::expert_replicas(plan)),
@@ -95,6 +96,14 @@ std::vector<int> Mesh::members(Group group, int rank) const {
       break;
     case Group::kContext:
       along([](Coordinates& at, int i) { at.context = i; }, context());
+      break;
+    case Group::kContextHeads:
+      along([&](Coordinates& at, int i) { at.context = here.context / context_heads_ * context_heads_ + i; },
+            context_heads_);
+      break;
+    case Group::kContextRing:
+      along([&](Coordinates& at, int i) { at.context = i * context_heads_ + here.context % context_heads_; },
+            context() / context_heads_);
       break;
     case Group::kData:
       // Context ranks hold the same parameters too: they reduce together with the replicas.
@@ -168,6 +177,10 @@ int Mesh::group_size(Group group) const {
       return key_ranks_;
     case Group::kContext:
       return context();
+    case Group::kContextHeads:
+      return context_heads_;
+    case Group::kContextRing:
+      return context() / context_heads_;
     case Group::kData:
       return data() * context();
     case Group::kShard:

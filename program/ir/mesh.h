@@ -24,8 +24,11 @@ enum class Group : std::uint8_t {
   kPipeline,    ///< ranks that differ in their stage alone; transfers join two of them
   kEmbedding,   ///< first and last stage, which both hold a tied embedding
   kModel,       ///< tensor x pipeline x expert replicas: every expert, the rest of the model once for each of these
-  kWorld
+  kWorld,
+  kContextHeads,  ///< neighbours of kContext that exchange heads, where the others are a ring
+  kContextRing    ///< that ring: one of each such set
 };
+constexpr int kGroups = static_cast<int>(Group::kContextRing) + 1;
 std::string_view name_of(Group group);
 
 /// Whether members of a group lie on several stages (not kPipeline, whose members meet in pairs); in several replicas.
@@ -47,6 +50,8 @@ class Mesh {
   int size() const;
   int tensor() const { return extents_[0]; }
   int context() const { return extents_[1]; }
+  /// Context ranks that exchange heads within a ring, 1: none do.
+  int context_heads() const { return context_heads_; }
   int data() const { return extents_[2]; }
   int pipeline() const { return extents_[3]; }
   /// Which part of a sharded bucket the rank holds: its place among the ranks of its kShard group.
@@ -72,8 +77,9 @@ class Mesh {
 
  private:
   std::array<int, 4> extents_{1, 1, 1, 1};  // tensor, context, data, pipeline
-  int shard_ = 1;                           // data coordinates of a shard group
-  std::array<int, 4> order_{0, 1, 2, 3};    // dimensions, fastest first
+  int context_heads_ = 1;
+  int shard_ = 1;                         // data coordinates of a shard group
+  std::array<int, 4> order_{0, 1, 2, 3};  // dimensions, fastest first
   int expert_replicas_ = 1;
   int expert_tensor_ = 1;  ///< tensor ranks with experts of their own
   int key_ranks_ = 1;

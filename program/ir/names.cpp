@@ -6,9 +6,9 @@
 
 namespace trivium::program {
 std::string_view name_of(Group group) {
-  static constexpr std::array<std::string_view, 13> kNames{"none",      "tensor",  "keys",   "context",     "data",
-                                                           "shard",     "replica", "expert", "expert_data", "pipeline",
-                                                           "embedding", "model",   "world"};
+  static constexpr std::array<std::string_view, kGroups> kNames{
+      "none",        "tensor",   "keys",      "context", "data",  "shard",         "replica",     "expert",
+      "expert_data", "pipeline", "embedding", "model",   "world", "context_heads", "context_ring"};
   return base::name_at(kNames, group);
 }
 

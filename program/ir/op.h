@@ -86,9 +86,9 @@ enum class OpKind : std::uint8_t {
   kZeroGradients,  // elements                      -                                    that buffer, or where absent
                    // all gradients of the bucket
   // Context parallel, ring: T are this rank's tokens (two chunks of every sample, see context_position).
-  kSplitKv,         // T, 2 kv*dim                   qkv (T, q|k|v)                       kv (T, k|v)
+  kSplitKv,         // T, kv*(dim + value dim)       qkv (T, q|k|v)                       kv (T, k|v)
   kJoinKv,          //  "                            dkv (T, k|v)                         dqkv's k and v
-  kAttentionBlock,  // T, heads*dim, ring step       qkv, kv of the rank k steps back,    y, log-sum-exp (T,heads),
+  kAttentionBlock,  // T, heads*value dim, ring step qkv, kv of the rank k steps back,    y, log-sum-exp (T,heads),
                     // sinks or -1                    merged with what the steps before left there
   kAttentionBlockBackward,  // "                     qkv, y, log-sum-exp, dy, kv,         dqkv's q +=, dkv of that kv,
                             // sinks or -1            dsinks +=
@@ -140,10 +140,12 @@ enum class OpKind : std::uint8_t {
   kFetch,               // bytes                         x in the host's memory                y on the device
   kStore,               //  "                            x on the device                       y in the host's memory
   kMuonMomentum,        // elements of the parameter     norm (2), gradient                   momentum, in place
+                        // without a gradient: of the rank's shard of the bucket
   kMuonStep,  // rows, columns of a matrix (fewer rows: transposed, if need be), iterations: those of `experts`
               // matrices.
               //                               norm (2), momentum, of all tensor ranks      values of this rank's part,
   //                                                                            their 16-bit copy or -1, room
+  // without values: what lies of them in the rank's shard of the bucket; matrices with nothing there are left out
   kRecordLargest,  // sites, -, steps of the window    -                              history, in place (AmaxHistory):
                    // what the step has becomes a row of the window, whose largest is found anew; what is not finite is
                    // left out
@@ -209,7 +211,7 @@ struct Op {
                            ///< kinds: on logits, before their cap, kMatmul (without a bias) and kMatmulDgrad: on the
                            ///< product; 0: 1; kScaleQueries: slope
   double soft_cap = 0;     ///< attention and loss kinds: c of x -> c tanh(x / c) on scores or logits; 0: none
-  double loss_share = 1;   ///< kLoss, kLossBackward: factor on the loss
+  double loss_share = 1;   ///< kLoss, kLossBackward: factor on the loss; kMuonStep: see op_views.h
   std::int64_t elements = 0;  ///< communication and optimizer kinds; kRoute: C; kDispatch and its like: the rank's
                               ///< rows; kPlaceRows, kPickRows: rows that may come at most
   double flops = 0;           ///< multiply and add counted apart

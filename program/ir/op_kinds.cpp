@@ -214,11 +214,12 @@ double ring_scores(const Op& op) {
 template <bool backward>
 void attention_block(Op& op) {
   const double tokens = static_cast<double>(op.m), heads = op.heads, dim = op.head_dim;
-  const double span = static_cast<double>(op.sequence) / op.parts;
-  op.flops = 4 * tokens / span * ring_scores(op) * heads * dim * (backward ? 2.5 : 1.0);
-  const double reads = backward ? 3 : 1;  // q; dy and y with it
-  const double query = 2 * reads * heads, keys = 2.0 * 2 * op.kv_heads * (backward ? 2 : 1);
-  op.bytes = tokens * dim * (query + keys + kBlockAccumulator * heads) * scale_of(op.dtype);
+  const double values = static_cast<double>(value_dim_of(op)), span = static_cast<double>(op.sequence) / op.parts;
+  op.flops = 2 * tokens / span * ring_scores(op) * heads * (dim + values) * (backward ? 2.5 : 1.0);
+  const double query = 2 * heads * (dim + (backward ? 2 * values : 0));  // q; dy and y with it
+  const double keys = 2 * op.kv_heads * (dim + values) * (backward ? 2 : 1);
+  const double sums = kBlockAccumulator * heads * (backward ? dim : values);
+  op.bytes = tokens * (query + keys + sums) * scale_of(op.dtype);
 }
 
 /// Norms of every query and key head; values are copied forward and left alone backward.
@@ -309,7 +310,7 @@ void muon_momentum(Op& op) {
 void muon_step(Op& op) {
   const double m = static_cast<double>(op.m), n = static_cast<double>(op.n),
                size = static_cast<double>(size_of(op.dtype));
-  const double times = static_cast<double>(op.k) * std::max(1, op.experts);
+  const double times = static_cast<double>(op.k) * std::max(1, op.experts) * share_of_iterations(op);
   op.flops = times * (4 * m * m * n + 2 * m * m * m);
   const double moved = (m * n + m * m) + 3 * m * m + 3 * m * m + (m * m + 2 * m * n);
   op.bytes = times * size * moved + bytes_of_update(op);

@@ -46,6 +46,10 @@ constexpr std::int64_t first_number(const Op& op) { return op.n; }
 /// kMuonStep: how often it iterates, and which of the parameter's sections the matrix is.
 constexpr std::int64_t iterations_of(const Op& op) { return op.k; }
 constexpr int section_of(const Op& op) { return op.parts; }
+/// Where ranks share the optimizer's state: the parameter's place among those of its kind, and how much of the bucket's
+/// iterations the rank with the most of them makes.
+constexpr int parameter_of(const Op& op) { return op.sequence; }
+constexpr double share_of_iterations(const Op& op) { return op.loss_share; }
 /// What its update moves beside the iterations: r momentum, r and w values in fp32 at least, w a 16-bit copy.
 constexpr double bytes_of_update(const Op& op) {
   const double size = static_cast<double>(size_of(op.dtype));

@@ -92,7 +92,7 @@ struct Bucket {
   int staged_parameter = kNoBuffer;  ///< likewise its parameters
 
   /// Used together with another bucket of its layers, so it has slots of its own.
-  bool apart() const { return expert || frozen; }
+  bool apart() const { return expert || frozen || muon; }
 
   /// First element of the gradients that are kept, whole or as a shard, within the chunk's.
   std::int64_t kept_gradients() const { return gradient_shard >= 0 ? gradient_shard : begin + gradient_shift; }

@@ -38,14 +38,12 @@ void LayerWriter::attention_core(const LayerKept& kept, int layer, Pass pass) {
 }
 
 void LayerWriter::attention(int qkv, const LayerKept& kept, int layer, Pass pass) {
-  if (s_.ring()) return ring_attention(kept, layer, pass);
   if (s_.exchanges()) tokens_to_heads(qkv, kept.qkv, true, layer, pass);
-  attention_core(kept, layer, pass);
+  s_.ring() ? ring_attention(kept, layer, pass) : attention_core(kept, layer, pass);
   if (s_.exchanges()) heads_to_tokens(kept.attended_whole, kept.attended, false, layer, pass);
 }
 
 void LayerWriter::attention_backward(const LayerKept& kept, int d_attended, int d_qkv, int layer) {
-  if (s_.ring()) return ring_attention_backward(kept, d_attended, d_qkv, layer);
   int y = kept.attended, dy = d_attended, dx = d_qkv;
   if (s_.exchanges()) {
     y = kept.attended_whole;
@@ -53,10 +51,14 @@ void LayerWriter::attention_backward(const LayerKept& kept, int d_attended, int 
     dx = gradient_of("qkv of all tokens", s_.all_tokens * s_.part_qkv, layer);
     tokens_to_heads(d_attended, dy, false, layer, Pass::kBackward);
   }
-  attention_op(b_.add(OpKind::kAttentionBackward, Pass::kBackward,
-                      {kept.qkv, y, kept.saved, dy, kept.scores_dropped, p_.value("attn.sinks", layer)},
-                      {dx, p_.gradient("attn.sinks", layer)}),
-               layer);
+  if (s_.ring()) {
+    ring_attention_backward(kept, y, dy, dx, layer);
+  } else {
+    attention_op(b_.add(OpKind::kAttentionBackward, Pass::kBackward,
+                        {kept.qkv, y, kept.saved, dy, kept.scores_dropped, p_.value("attn.sinks", layer)},
+                        {dx, p_.gradient("attn.sinks", layer)}),
+                 layer);
+  }
   if (s_.exchanges()) heads_to_tokens(dx, d_qkv, true, layer, Pass::kBackward);
 }
 

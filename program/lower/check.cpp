@@ -16,6 +16,7 @@
 #include "program/lower/muon.h"
 #include "program/lower/recompute.h"
 #include "program/lower/sharding.h"
+#include "program/plan/expert_load.h"
 
 namespace trivium::program {
 namespace {
@@ -182,16 +183,44 @@ Verdict check_tensor(const Job& job) {
   return std::nullopt;
 }
 
+// All-to-all over heads among `ranks` context ranks.
+Verdict check_context_heads(const Job& job, int ranks) {
+  if (ranks == 1) return std::nullopt;
+  const Plan& plan = job.plan;
+  const bool nested = plan.context_heads > 1;
+  const char* of_rank = plan.tensor > 1 ? " of a tensor rank" : "";
+  const std::int64_t heads = job.model.heads / plan.tensor;
+  const std::int64_t keys = std::max<std::int64_t>(1, job.model.kv_heads / plan.tensor);
+  if (heads % ranks != 0) {
+    return refuse("context-divides-heads", fmt::format("{} splits heads: {} {} does not divide {} heads{}",
+                                                       nested ? "context_heads" : "all_to_all",
+                                                       nested ? "it" : "context", ranks, heads, of_rank));
+  }
+  if (keys % ranks != 0 && ranks % keys != 0) {
+    return refuse("context-divides-kv_heads",
+                  fmt::format("{} kv_heads{} can be neither split over nor shared by {} {} ranks", keys, of_rank,
+                              nested ? "context_heads" : "context", ranks));
+  }
+  return std::nullopt;
+}
+
 Verdict check_context(const Job& job) {
   const Plan& plan = job.plan;
-  if (plan.context == 1) return std::nullopt;
-  if (job.model.latent) {
-    return refuse(
-        "context-with-latents-supported",
-        fmt::format("{} has latent attention, whose keys and values do not travel yet; use context 1", job.model.name));
+  if (plan.context == 1) {
+    if (plan.context_heads == 1) return std::nullopt;
+    return refuse("context_heads-divides-context",
+                  fmt::format("context_heads {} are some of the ranks of a ring; context is 1", plan.context_heads));
   }
   const std::int64_t sequence = job.training.sequence;
-  if (plan.context_method == ContextMethod::kRing) {
+  const bool ring = plan.context_method == ContextMethod::kRing;
+  if (plan.context_heads > 1 &&
+      (!ring || plan.context_heads >= plan.context || plan.context % plan.context_heads != 0)) {
+    return refuse("context_heads-divides-context",
+                  fmt::format("context_heads {} are some of the ranks of a ring, which they divide; context is {}, "
+                              "context_method {}",
+                              plan.context_heads, plan.context, name_of(plan.context_method)));
+  }
+  if (ring) {
     if (sequence % (2 * plan.context) != 0) {
       return refuse(
           "context-divides-sequence",
@@ -204,25 +233,11 @@ Verdict check_context(const Job& job) {
                     "ring attention never holds the scores of a whole row: use attention flash, or context_method "
                     "all_to_all");
     }
-  } else {
-    const std::int64_t heads = job.model.heads / plan.tensor;
-    const std::int64_t keys = std::max<std::int64_t>(1, job.model.kv_heads / plan.tensor);
-    if (sequence % plan.context != 0) {
-      return refuse("context-divides-sequence",
-                    fmt::format("context {} does not divide the sequence of {} tokens", plan.context, sequence));
-    }
-    if (heads % plan.context != 0) {
-      return refuse("context-divides-heads",
-                    fmt::format("all_to_all splits heads: context {} does not divide {} heads{}", plan.context, heads,
-                                plan.tensor > 1 ? " of a tensor rank" : ""));
-    }
-    if (keys % plan.context != 0 && plan.context % keys != 0) {
-      return refuse("context-divides-kv_heads",
-                    fmt::format("{} kv_heads{} can be neither split over nor shared by context {} ranks", keys,
-                                plan.tensor > 1 ? " of a tensor rank" : "", plan.context));
-    }
+  } else if (sequence % plan.context != 0) {
+    return refuse("context-divides-sequence",
+                  fmt::format("context {} does not divide the sequence of {} tokens", plan.context, sequence));
   }
-  return std::nullopt;
+  return check_context_heads(job, ring ? plan.context_heads : plan.context);
 }
 
 Verdict check_experts(const Job& job) {
@@ -453,6 +468,7 @@ std::optional<Infeasible> check(const Job& job, int ranks) {
   if (auto no = check_supported(job)) return *no;
   if (auto no = check_adapters(job)) return *no;
   if (auto no = check_documents(job)) return *no;
+  if (const std::string why = without_expert_load(job); !why.empty()) return Infeasible{"expert_load", why};
   if (auto no = check_muon(job)) return *no;
   if (auto no = check_sharding(job.plan)) return *no;
   if (auto no = check_tensor(job)) return *no;

@@ -33,6 +33,7 @@ ChunkShape::ChunkShape(const Job& job) : layers_of(&job.model), documents(&job.t
   sequence = job.training.sequence;
   context = plan.context;
   context_method = plan.context_method;
+  context_heads = context > 1 ? plan.context_heads : 1;
   tokens = sequence * plan.micro_batch / context;
   sequence_parallel = plan.sequence_parallel;
   own_tokens = sequence_parallel ? tokens / tensor : tokens;
@@ -56,7 +57,7 @@ void ChunkShape::set_heads(const models::Model& model) {
     query_rank = model.latent->query_rank, key_rank = model.latent->key_rank, shared_key = model.latent->rotary_dim;
     up = heads * (model.latent->plain_dim + model.latent->value_dim);
   }
-  const int parts = exchanges() ? context : 1;
+  const int parts = head_ranks();
   all_tokens = tokens * parts;
   part_heads = heads / parts;
   part_kv_heads = std::max(1, kv_heads / parts);
@@ -67,7 +68,9 @@ void ChunkShape::set_heads(const models::Model& model) {
 // After tokens and tensor.
 void ChunkShape::set_experts(const Job& job) {
   const models::Model& model = job.model;
-  const models::Experts& mixture = *model.experts;
+  models::Experts mixture = *model.experts;
+  const ExpertLoad& load = job.training.expert_load;
+  if (load.used()) mixture.imbalance = load.imbalance(mixture.count, job.plan.expert);
   const Plan& plan = job.plan;
   experts = mixture.count;
   top_k = mixture.top_k;

@@ -46,11 +46,14 @@ struct ChunkShape {
   int transfer_parts = 1;  ///< in which tensor ranks send what a stage hands to the next
   int context = 1;
   ContextMethod context_method = ContextMethod::kRing;
-  // What attention sees: with all-to-all over heads the tokens of all context ranks and a part of the local heads.
+  int context_heads = 1;  ///< of a ring: ranks that exchange heads before it and after
+  // What attention sees: with all-to-all over heads the tokens of all ranks of it and a part of the local heads.
   std::int64_t all_tokens = 0, part_attended = 0, part_qkv = 0;
   std::int32_t part_heads = 0, part_kv_heads = 0;
-  bool ring() const { return context > 1 && context_method == ContextMethod::kRing; }
-  bool exchanges() const { return context > 1 && context_method == ContextMethod::kAllToAll; }
+  int head_ranks() const { return context_method == ContextMethod::kAllToAll ? context : context_heads; }
+  int ring_ranks() const { return context / head_ranks(); }
+  bool ring() const { return ring_ranks() > 1; }
+  bool exchanges() const { return head_ranks() > 1; }
   bool flash = false;
   bool dropout = false;
   bool bias = false, qkv_bias = false, layer_norm = true, rotary = false, learned_positions = true;

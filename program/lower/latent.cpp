@@ -77,11 +77,11 @@ int LayerWriter::latent_branch(int norm1, const LayerKept& kept, int layer, Pass
                     p_.value("attn.key_latent_norm.weight", layer)},
                    {kept.query_latent, kept.key_latent}),
             s_.key_rank, layer);
-  make_heads(norm1, kept, layer, pass);
-  return attend(kept.qkv, kept, layer, pass);
+  return attend(make_heads(norm1, kept, layer, pass), kept, layer, pass);
 }
 
-void LayerWriter::make_heads(int norm1, const LayerKept& kept, int layer, Pass pass) {
+// Of this context rank's own tokens.
+int LayerWriter::make_heads(int norm1, const LayerKept& kept, int layer, Pass pass) {
   const auto scratch = [&](const char* name, std::int64_t elements) {
     return b_.temporary(fmt::format("{} {}", name, layer), s_.type, elements);
   };
@@ -89,7 +89,9 @@ void LayerWriter::make_heads(int norm1, const LayerKept& kept, int layer, Pass p
   const int queries = scratch("query heads", s_.tokens * s_.query), keys = scratch("key heads", s_.tokens * s_.up);
   matmul(read, query_heads_product(), queries, layer, pass);
   matmul(kept.key_latent, key_heads_product(), keys, layer, pass);
-  latent_op(b_.add(OpKind::kLatentHeads, pass, {queries, keys, kept.latents}, {kept.qkv}), s_.latents(), layer);
+  const int qkv = s_.exchanges() ? scratch("qkv of own tokens", s_.tokens * s_.qkv) : kept.qkv;
+  latent_op(b_.add(OpKind::kLatentHeads, pass, {queries, keys, kept.latents}, {qkv}), s_.latents(), layer);
+  return qkv;
 }
 
 int LayerWriter::latent_branch_backward(const LayerKept& kept, int d_branch, int layer) {

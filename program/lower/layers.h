@@ -157,7 +157,7 @@ class LayerWriter {
   int latent_branch(int norm1, const LayerKept& kept, int layer, Pass pass);
   int latent_branch_backward(const LayerKept& kept, int d_branch, int layer);
   void keep_latents(LayerKept& kept, int layer, const Keeping& keeping);
-  void make_heads(int norm1, const LayerKept& kept, int layer, Pass pass);
+  int make_heads(int norm1, const LayerKept& kept, int layer, Pass pass);
   Op& latent_op(Op& op, std::int64_t n, int layer);
   Product latents_product() const;
   Product query_heads_product() const;
@@ -265,8 +265,12 @@ class LayerWriter {
   int ring_shift(int from, const char* name, int step, int layer, Pass pass);
   int split_kv(int qkv, int layer, Pass pass);
   void ring_attention(const LayerKept& kept, int layer, Pass pass);
-  void ring_attention_backward(const LayerKept& kept, int d_attended, int d_qkv, int layer);
+  void ring_attention_backward(const LayerKept& kept, int attended, int d_attended, int d_qkv, int layer);
   int context_all_to_all(int packed, int layer, Pass pass);
+  void of_values(Op& op) const;
+  Op& exchange_op(Op& op, std::int64_t m, std::int64_t n, int layer);
+  Op& ring_op(Op& op, std::int64_t n, int layer);
+  Group context_group(Group nested) const { return s_.ring() && s_.exchanges() ? nested : Group::kContext; }
   void tokens_to_heads(int local, int whole, bool with_keys, int layer, Pass pass);
   void heads_to_tokens(int whole, int local, bool with_keys, int layer, Pass pass);
 

@@ -25,6 +25,7 @@ void OptimizerBodies::add() {
     for (const Bucket& bucket : kind.buckets) widest = std::max(widest, bucket.frozen ? 0 : bucket.shard);
     summed_ = b_.buffer(b_.place("summed part", Space::kGathered, gradient_, widest)).offset;
   }
+  place_momenta();
   place_keys();
   place_wires();
   for (std::size_t i = 0; i < kind.buckets.size(); ++i) {

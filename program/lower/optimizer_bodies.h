@@ -56,7 +56,11 @@ class OptimizerBodies {
   int optimizer();
   void step_by_adamw(int bucket, int pair);
   void orthogonalise(int bucket, int pair);
+  void place_momenta();
+  int gather_momenta(const Bucket& bucket, int index, int pair);
+  Op& step_matrix(const Parameter& p, std::size_t section, int index, int pair, int momentum);
   void step_matrices(const Parameter& p, const Bucket& bucket, int index, int pair);
+  void step_shared_matrices(std::size_t parameter, const Bucket& bucket, int index, int pair, double share);
   int whole_momentum(const Parameter& p, int momentum);
   int gather(int bucket);
   void copy_parameters(int bucket, OpKind kind, int here, Pass pass);
@@ -71,10 +75,11 @@ class OptimizerBodies {
   const Job& job_;
   Sharding sharding_;
   DType gradient_;
-  std::int64_t summed_ = 0;  // bytes within kGathered: a micro-batch's part before it is added to the shard
-  int keys_ = kNoBuffer;     // gradients of a parameter's key columns that other tensor ranks hold too
-  int wire_ = kNoBuffer;     // gradients of a bucket in 16 bits or the largest of them, where they are compressed
-  int arrived_ = kNoBuffer;  // the largest of all replicas
+  std::int64_t summed_ = 0;   // bytes within kGathered: a micro-batch's part before it is added to the shard
+  std::int64_t momenta_ = 0;  // bytes within kGathered: the momenta of a bucket that Muon steps, of all ranks
+  int keys_ = kNoBuffer;      // gradients of a parameter's key columns that other tensor ranks hold too
+  int wire_ = kNoBuffer;      // gradients of a bucket in 16 bits or the largest of them, where they are compressed
+  int arrived_ = kNoBuffer;   // the largest of all replicas
   BodyBuilder& b_;
   std::vector<Body>& bodies_;
   const std::vector<int>& segment_of_parameter_;

@@ -52,8 +52,9 @@ void LayerWriter::modules_again(int layer, const LayerKept& kept, ModuleSet drop
   };
   norm_again(kept.input, "ln_1", kept.norm1);
   if (s_.latent() && dropped.has(Module::kLatentUp)) {
-    make_heads(kept.norm1, kept, layer, kPass);
-    place_heads(OpKind::kRotary, kept.qkv, layer, kPass);
+    const int qkv = make_heads(kept.norm1, kept, layer, kPass);
+    place_heads(OpKind::kRotary, qkv, layer, kPass);
+    if (s_.exchanges()) tokens_to_heads(qkv, kept.qkv, true, layer, kPass);
   }
   if (dropped.has(Module::kCoreAttention) && !s_.ring()) attention_core(kept, layer, kPass);
   norm_again(s_.parallel_block ? kept.input : kept.middle, "ln_2", kept.norm2);

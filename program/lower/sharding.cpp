@@ -114,12 +114,17 @@ void place_shards(ChunkTemplate& kind, const Job& job, const Sharding& sharding,
   if (sharding.parameters) {
     const int slots = sharding.ahead + 1;
     place_slots(kind, size_of(type), slots, &Bucket::parameter_slot, [](const Bucket& b) { return !b.apart(); });
-    place_slots(kind, size_of(type), slots, &Bucket::parameter_slot,
-                [&](const Bucket& b) { return b.apart() && (sharding.away || b.shard < b.elements); });
+    for (const bool expert : {false, true}) {
+      place_slots(kind, size_of(type), slots, &Bucket::parameter_slot, [&](const Bucket& b) {
+        return b.apart() && b.expert == expert && (sharding.away || b.shard < b.elements);
+      });
+    }
   }
   if (sharding.gradients) {
-    place_slots(kind, size_of(gradient), sharding.overlaps_reduce ? 2 : 1, &Bucket::gradient_slot,
-                [](const Bucket& bucket) { return bucket.gradient_shard >= 0; });
+    for (const bool muon : {false, true}) {
+      place_slots(kind, size_of(gradient), sharding.overlaps_reduce ? 2 : 1, &Bucket::gradient_slot,
+                  [&](const Bucket& bucket) { return bucket.gradient_shard >= 0 && bucket.muon == muon; });
+    }
   }
 }
 

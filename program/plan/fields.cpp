@@ -154,6 +154,9 @@ std::vector<PlanField> split_fields() {
   PlanField sizes = counts("replica_micro_batch", kSplit, "Micro-batch by replica",
                            "Samples of a micro-batch of every replica, where they differ", 1, "");
   sizes.absent_when_empty = true;
+  PlanField heads = count("context_heads", kSplit, "Context heads",
+                          "Context ranks of a ring that exchange heads all to all, and are one of its ranks together");
+  heads.absent_when_empty = true;
   PlanField zero = count("zero_stage", kMemory, "ZeRO stage",
                          "What data parallel ranks share: 1 optimizer, 2 gradients, 3 parameters", 0);
   zero.values = "0..3";
@@ -168,6 +171,7 @@ std::vector<PlanField> split_fields() {
       row(choice("context_method", kSplit, "Context method", "ring|all_to_all",
                  "How context parallel ranks exchange keys and values", names_to<ContextMethod::kAllToAll>),
           TRIVIUM_FIELD(context_method)),
+      row(heads, TRIVIUM_FIELD(context_heads)),
       row(count("pipeline", kSplit, "Pipeline stages", "Pipeline stages"), TRIVIUM_FIELD(pipeline)),
       row(count("virtual_stages", kSplit, "Virtual stages", "Model chunks per pipeline stage"),
           TRIVIUM_FIELD(virtual_stages)),

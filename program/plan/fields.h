@@ -18,8 +18,9 @@ namespace trivium::program {
 /// What the values of a field are. kCounts and kChoices are lists, one value for every chunk, stage or replica.
 enum class FieldKind : std::uint8_t { kFlag, kCount, kBytes, kShare, kChoice, kOrder, kCounts, kChoices };
 
-inline constexpr std::int64_t kMostCount = 1 << 24;  ///< of anything that a plan or a training counts
-inline constexpr std::size_t kMostLengths = 1024;    ///< different lengths of documents
+inline constexpr std::int64_t kMostCount = 1 << 24;                  ///< of anything that a plan or a training counts
+inline constexpr std::int64_t kMostChoices = std::int64_t{1} << 50;  ///< of an expert
+inline constexpr std::size_t kMostLengths = 1024;                    ///< different lengths of documents
 
 /// What a field decides; controls of one group stand together.
 enum class FieldGroup : std::uint8_t { kSplit, kMemory, kCommunication, kSoftware };
@@ -35,7 +36,7 @@ struct PlanField {
   const char* unused;  ///< the value that stands for a feature that is not used; null: it cannot be left out
   std::int64_t least = 0, most = 0;               ///< of kCount, kBytes and each of kCounts
   std::vector<std::string> (*names)() = nullptr;  ///< of kChoice and kChoices, in order
-  bool absent_when_empty = false;                 ///< written where a list has entries, or a count is not 0, alone
+  bool absent_when_empty = false;                 ///< written where a list has entries, or a count is above its least
 
   /// As read_field takes it: "8", "true", "full", "4,4,4".
   std::string (*text)(const Plan&) = nullptr;

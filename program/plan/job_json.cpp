@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "base/units.h"
 #include "program/plan/document_lengths.h"
+#include "program/plan/expert_load.h"
 
 namespace trivium::program {
 namespace {
@@ -70,7 +71,7 @@ nlohmann::json to_json(const Plan& plan) {
   nlohmann::json json;
   for (const PlanField& field : plan_field_table()) {
     nlohmann::json value = field.json(plan);
-    if (field.absent_when_empty && (value.empty() || value == 0)) continue;
+    if (field.absent_when_empty && (value.empty() || (value.is_number() && value == field.least))) continue;
     const auto [object, member] = parts_of(field.name);
     (object.empty() ? json : json[object])[member] = std::move(value);
   }
@@ -113,6 +114,10 @@ Training training_from_json(const base::JsonReader& reader) {
 void set_field(Plan& plan, Training& training, const std::string& field, const std::string& text) {
   if (field == "document_lengths" && text.find_first_not_of("0123456789,") != std::string::npos) {
     training.documents = read_document_lengths(text);  // its errors name the file
+    return;
+  }
+  if (field == "expert_load" && text.find_first_not_of("0123456789,") != std::string::npos) {
+    training.expert_load.choices = read_expert_load(text);  // likewise
     return;
   }
   const auto& trained = training_fields();

@@ -46,6 +46,7 @@ std::string summary(const Plan& plan) {
   if (plan.sequence_parallel) text += " SP";
   if (plan.context > 1)
     text += fmt::format(" CP{}{}", plan.context, plan.context_method == ContextMethod::kAllToAll ? "a2a" : "");
+  if (plan.context > 1 && plan.context_heads > 1) text += fmt::format("h{}", plan.context_heads);
   text += fmt::format(" PP{}", plan.pipeline);
   if (plan.virtual_stages > 1) text += fmt::format("x{}", plan.virtual_stages);
   text += fmt::format(" DP{}", plan.data);

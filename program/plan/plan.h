@@ -44,6 +44,8 @@ struct Plan {
   bool sequence_parallel = false;
   int context = 1;
   ContextMethod context_method = ContextMethod::kRing;
+  int context_heads =
+      1;  ///< of a ring: neighbouring context ranks that exchange heads, and together are one of its ranks
   int pipeline = 1;
   int virtual_stages = 1;  ///< model chunks per pipeline stage
   Schedule schedule = kUsualSchedule;

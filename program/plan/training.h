@@ -64,6 +64,19 @@ struct Documents {
   bool operator==(const Documents&) const = default;
 };
 
+/// How unevenly tokens choose experts that lie on several ranks, in place of models::Experts::imbalance.
+struct ExpertLoad {
+  std::vector<std::int64_t> choices;  ///< how often each expert was chosen, in their order
+  double zipf = 0;  ///< else: the i-th most popular expert is chosen 1 / i^zipf as often as the first, 0: not told
+
+  bool used() const { return !choices.empty() || zipf > 0; }
+  /// Of `ranks` ranks with equally many of `experts` experts, the choices of the one with most over the even share.
+  /// Counted ones lie in their order, as trainers place experts; those of Zipf's law are dealt out in turn, the most
+  /// popular first.
+  double imbalance(std::int64_t experts, std::int64_t ranks) const;
+  bool operator==(const ExpertLoad&) const = default;
+};
+
 struct Training {
   std::int64_t sequence = 0;      ///< tokens per sample; 0 in a file: the model's maximum
   std::int64_t global_batch = 0;  ///< samples per optimizer step
@@ -74,6 +87,7 @@ struct Training {
   LossScaling loss_scaling;  ///< where Plan::precision is fp16
   Lora lora;
   Documents documents;
+  ExpertLoad expert_load;
 };
 
 }  // namespace trivium::program

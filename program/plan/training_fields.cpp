@@ -1,6 +1,7 @@
 // The rows of a training's fields.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <nlohmann/json.hpp>
 #include <utility>
@@ -39,6 +40,12 @@ double one_or_more(const JsonReader& reader) {
   return value;
 }
 
+double zipf_of(const JsonReader& reader) {
+  const double value = positive(reader);
+  if (value > 10) reader.fail("is the exponent of Zipf's law; give 10 or less");
+  return value;
+}
+
 constexpr std::int64_t kMostRank = 4096;
 constexpr std::int64_t kMostIterations = 100;
 
@@ -73,6 +80,14 @@ std::vector<std::int64_t> counts(const JsonReader& reader) {
   std::vector<std::int64_t> values;
   for (const JsonReader& element : reader.elements()) values.push_back(element.integer(1, kMostCount));
   if (values.size() > kMostLengths) reader.fail(fmt::format("has {} entries; at most {}", values.size(), kMostLengths));
+  return values;
+}
+
+std::vector<std::int64_t> choices(const JsonReader& reader) {
+  std::vector<std::int64_t> values;
+  for (const JsonReader& element : reader.elements()) values.push_back(element.integer(0, kMostChoices));
+  if (values.size() > kMostLengths) reader.fail(fmt::format("has {} entries; at most {}", values.size(), kMostLengths));
+  if (!values.empty() && std::ranges::max(values) == 0) reader.fail("is 0 for all experts; one at least was chosen");
   return values;
 }
 
@@ -138,6 +153,12 @@ const std::vector<TrainingField>& training_field_table() {
       {"document_weights", "N,N,...", "How often each of these lengths comes; default: all as often",
        [](const Training& t) { return nlohmann::json(t.documents.weights); },
        [](const JsonReader& r, Training& t) { t.documents.weights = counts(r); }, true},
+      {"expert_load", "N,N,...|FILE", "How often each expert is chosen, or a file of it; default: all as often",
+       [](const Training& t) { return nlohmann::json(t.expert_load.choices); },
+       [](const JsonReader& r, Training& t) { t.expert_load.choices = choices(r); }, true},
+      {"expert_zipf", "S", "The i-th most popular expert is chosen 1 / i^S as often as the first; 0: all as often",
+       [](const Training& t) { return nlohmann::json(t.expert_load.zipf); },
+       [](const JsonReader& r, Training& t) { t.expert_load.zipf = zipf_of(r); }, true},
   };
   return kTable;
 }

@@ -61,7 +61,7 @@ class Shifts {
 void check_rings(const Program& program, std::vector<std::string>& problems) {
   if (program.mesh.context() == 1) return;
   for (const Body& body : program.bodies) {
-    Shifts shifts(body, program.mesh.context(), problems);
+    Shifts shifts(body, program.mesh.group_size(Group::kContextRing), problems);
     for (std::size_t i = 0; i < body.ops.size(); ++i) shifts.follow(body.ops[i], static_cast<int>(i));
   }
 }

@@ -258,7 +258,6 @@ void check_joint_collectives(const Program& program, std::vector<std::string>& p
     const Role* from = nullptr;
     std::vector<std::pair<OpKind, std::int64_t>> collectives;
   };
-  constexpr int kGroups = static_cast<int>(Group::kWorld) + 1;
   std::map<Rendezvous, Expected> expected;
   for (int g = 0; g < kGroups; ++g) {
     const auto group = static_cast<Group>(g);

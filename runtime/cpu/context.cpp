@@ -21,15 +21,19 @@ struct HeadParts {
       : tokens(op.m),
         parts(op.parts),
         query(op.heads * op.head_dim),
-        key(op.kv_heads * op.head_dim),
-        part_query(op.heads / op.parts * op.head_dim),
-        part_key(op.kv_heads == 0 ? 0 : std::max(1, op.kv_heads / op.parts) * op.head_dim),
         kv_heads(op.kv_heads),
-        dim(op.head_dim) {}
-  std::int64_t width() const { return query + 2 * key; }
-  std::int64_t part_width() const { return part_query + 2 * part_key; }
-  std::int64_t first_key(std::int64_t part) const { return part * kv_heads / parts * dim; }
-  std::int64_t tokens, parts, query, key, part_query, part_key, kv_heads, dim;
+        part_heads(op.kv_heads == 0 ? 0 : std::max(1, op.kv_heads / op.parts)),
+        dim(op.head_dim),
+        values(program::value_dim_of(op)),
+        part_query(op.heads / op.parts * op.head_dim) {}
+  std::int64_t width() const { return query + kv_heads * (dim + values); }
+  std::int64_t part_width() const { return part_query + part_heads * (dim + values); }
+  std::int64_t part_key() const { return part_heads * dim; }
+  std::int64_t part_value() const { return part_heads * values; }
+  /// Columns of the first key and value head of a part.
+  std::int64_t key(std::int64_t part) const { return query + part * kv_heads / parts * dim; }
+  std::int64_t value(std::int64_t part) const { return query + kv_heads * dim + part * kv_heads / parts * values; }
+  std::int64_t tokens, parts, query, kv_heads, part_heads, dim, values, part_query;
 };
 
 }  // namespace
@@ -54,8 +58,8 @@ static void pack_heads(const KernelArguments& a) {
     for (std::int64_t r = 0; r < h.tokens; ++r, y += h.part_width()) {
       const T* x = input<T>(a, 0) + r * h.width();
       copy(x + part * h.part_query, y, h.part_query);
-      copy(x + h.query + h.first_key(part), y + h.part_query, h.part_key);
-      copy(x + h.query + h.key + h.first_key(part), y + h.part_query + h.part_key, h.part_key);
+      copy(x + h.key(part), y + h.part_query, h.part_key());
+      copy(x + h.value(part), y + h.part_query + h.part_key(), h.part_value());
     }
   }
 }
@@ -66,16 +70,14 @@ static void unpack_heads(const KernelArguments& a) {
   const HeadParts h(*a.op);
   const T* x = input<T>(a, 0);
   T* whole = output<T>(a, 0);
-  for (std::int64_t r = 0; r < h.tokens; ++r) std::fill_n(whole + r * h.width() + h.query, 2 * h.key, T(0));
+  for (std::int64_t r = 0; r < h.tokens; ++r) std::fill_n(whole + r * h.width() + h.query, h.width() - h.query, T(0));
   for (std::int64_t part = 0; part < h.parts; ++part) {
     for (std::int64_t r = 0; r < h.tokens; ++r, x += h.part_width()) {
       T* y = whole + r * h.width();
       copy(x, y + part * h.part_query, h.part_query);
-      T* key = y + h.query + h.first_key(part);
-      for (std::int64_t i = 0; i < h.part_key; ++i) {
-        key[i] += x[h.part_query + i];
-        key[h.key + i] += x[h.part_query + h.part_key + i];
-      }
+      T *key = y + h.key(part), *value = y + h.value(part);
+      for (std::int64_t i = 0; i < h.part_key(); ++i) key[i] += x[h.part_query + i];
+      for (std::int64_t i = 0; i < h.part_value(); ++i) value[i] += x[h.part_query + h.part_key() + i];
     }
   }
 }

@@ -11,6 +11,7 @@
 #include "program/lower/layout.h"
 #include "runtime/cpu/clipping.h"
 #include "runtime/cpu/optimizer_loops.h"
+#include "runtime/cpu/own_part.h"
 #include "runtime/cpu/plain_kernels.h"
 #include "runtime/reduction/half.h"
 
@@ -21,8 +22,15 @@ using program::Parameter;
 
 constexpr double kUpdateSize = 0.2;  // root mean square of an update, as AdamW's usually is
 
+using program::Space;
+using program::StateArrays;
+
+/// Whether ranks share the state: what they step is where the bucket says, not in buffers of the op.
+bool is_shared(const KernelArguments& a) { return a.op->out[0] == program::kNoBuffer; }
+
 /// The parameter that the op steps: the one whose value it writes.
 const Parameter& parameter_of(const KernelArguments& a) {
+  if (is_shared(a)) return a.kind->parameters[static_cast<std::size_t>(program::parameter_of(*a.op))];
   const int value = a.op->out[a.op->out[1] != program::kNoBuffer ? 1 : 0];
   return *std::ranges::find(a.kind->parameters, value, &Parameter::value);
 }
@@ -55,20 +63,79 @@ Cut first_cut(const Parameter& p, std::size_t section) {
 }
 
 /// The 16-bit parameter that follows its fp32 copy.
-void round_to(const KernelArguments& a, std::int64_t element, float value) {
+void round_to(const KernelArguments& a, std::uint16_t* to, float value) {
   const bool bf16 = a.op->dtype == program::DType::kBf16;
-  output<std::uint16_t>(a, 1)[element] = bf16 ? reduction::bf16_of_float(value) : reduction::fp16_of_float(value);
+  *to = bf16 ? reduction::bf16_of_float(value) : reduction::fp16_of_float(value);
 }
-void round_to(const KernelArguments&, std::int64_t, double) {}  // fp64 parameters have no copy
+void round_to(const KernelArguments&, std::uint16_t*, double) {}  // fp64 parameters have no copy
+
+/// What this rank steps of a parameter, element by element of its part: all, or what lies in the rank's shard.
+template <class T>
+class OwnValues {
+ public:
+  OwnValues(const KernelArguments& a, const Parameter& p) : a_(a), p_(p) {}
+
+  bool any(std::int64_t begin, std::int64_t end) const {
+    if (!is_shared(a_)) return true;
+    for (int part = 0; part < bucket_of(a_).parts; ++part) {
+      const Range own = own_run(a_, part);
+      if (std::max(own.begin, p_.offset + begin) < std::min(own.end, p_.offset + end)) return true;
+    }
+    return false;
+  }
+
+  /// Calls step(value) for an element of the parameter, if it is this rank's.
+  template <class Step>
+  void at(std::int64_t i, Step step) const {
+    if (!is_shared(a_)) {
+      T& value = output<T>(a_, 0)[i];
+      step(value);
+      if (a_.op->out[1] != program::kNoBuffer) round_to(a_, output<std::uint16_t>(a_, 1) + i, value);
+      return;
+    }
+    const program::Bucket& bucket = bucket_of(a_);
+    for (int part = 0; part < bucket.parts; ++part) {
+      const Range own = own_run(a_, part);
+      const std::int64_t inside = p_.offset + i - own.begin;
+      if (inside < 0 || inside >= bucket.own_run()) continue;
+      const std::int64_t kept = bucket.own_parameters(a_.shard_rank, part) + inside;
+      if (!program::is_half(a_.op->dtype)) return step(space<T>(a_, Space::kParameter)[kept]);
+      T& copy = master(bucket)[part * bucket.own_run() + inside];
+      step(copy);
+      round_to(a_, space<std::uint16_t>(a_, Space::kParameter) + kept, copy);
+    }
+  }
+
+ private:
+  T* master(const program::Bucket& bucket) const {
+    const StateArrays arrays{a_.op->dtype, program::Moments::kFp32, false};
+    return reinterpret_cast<T*>(a_.chunk_base[static_cast<std::size_t>(Space::kOptimizer)] + bucket.optimizer_offset +
+                                arrays.offset(StateArrays::kMaster, bucket.shard));
+  }
+
+  const KernelArguments& a_;
+  const Parameter& p_;
+};
 
 template <class T>
 void muon_momentum(const KernelArguments& a) {
   const Clipping clipping = clipping_of(a);
   if (!clipping.finite()) return;
   const T decay = static_cast<T>(a.optimizer->muon_momentum), clip = static_cast<T>(clipping.factor);
-  const T* gradient = input<T>(a, 1);
   T* momentum = output<T>(a, 0);
-  for (std::int64_t i = 0; i < a.op->elements; ++i) momentum[i] = decay * momentum[i] + clip * gradient[i];
+  const auto move = [&](T* to, const T* gradient, std::int64_t count) {
+    for (std::int64_t i = 0; i < count; ++i) to[i] = decay * to[i] + clip * gradient[i];
+  };
+  if (a.op->in[1] != program::kNoBuffer) return move(momentum, input<T>(a, 1), a.op->elements);
+  const program::Bucket& bucket = bucket_of(a);
+  for (int part = 0; part < bucket.parts; ++part) {
+    const Range own = own_run(a, part);
+    const T* gradient = space<T>(a, Space::kGradient) + bucket.own_gradients(a.shard_rank, part) - own.begin;
+    T* first = momentum + part * bucket.own_run() - own.begin;
+    for_each_parameter(a, own, [&](const Parameter&, std::int64_t begin, std::int64_t end) {
+      move(first + begin, gradient + begin, end - begin);
+    });
+  }
 }
 
 template <class T>
@@ -78,7 +145,8 @@ void muon_step(const KernelArguments& a) {
   const program::Op& op = *a.op;
   const int ranks = program::is_cut(p) ? a.tensor_ranks : 1, own = program::is_cut(p) ? a.tensor_rank : 0;
   const T* momentum = input<T>(a, 1);
-  T *values = output<T>(a, 0), *x = output<T>(a, 2);
+  T* x = output<T>(a, 2);
+  const OwnValues<T> values(a, p);
   Cut cut = first_cut(p, static_cast<std::size_t>(program::section_of(op)));
   const std::int64_t rows = p.rows / std::max<std::int64_t>(1, p.experts);
   const auto at = [&](std::int64_t row, std::int64_t column) -> T& {  // no more rows than columns
@@ -87,7 +155,9 @@ void muon_step(const KernelArguments& a) {
   const T rate = static_cast<T>(a.values->learning_rate), size = static_cast<T>(kUpdateSize * std::sqrt(op.n));
   const T decay = static_cast<T>(a.optimizer->weight_decay);
   const auto newton_schulz = optimizer_loops<T>(chosen_variant()).newton_schulz;
+  const std::int64_t count = p.local_rows / std::max<std::int64_t>(1, p.local_experts) * p.local_columns;
   for (; cut.expert < op.experts; ++cut.expert) {
+    if (!values.any(cut.expert * count, (cut.expert + 1) * count)) continue;
     for (int rank = 0; rank < ranks; ++rank) {
       const T* part = momentum + rank * p.local_rows * p.local_columns;
       for_each_element(p, cut, rank, ranks,
@@ -95,8 +165,7 @@ void muon_step(const KernelArguments& a) {
     }
     newton_schulz(x, x + op.m * op.n, op.m, op.n, program::iterations_of(op));
     for_each_element(p, cut, own, ranks, [&](std::int64_t i, std::int64_t r, std::int64_t c) {
-      values[i] -= rate * (size * at(r, c) + decay * values[i]);
-      if (op.out[1] != program::kNoBuffer) round_to(a, i, values[i]);
+      values.at(i, [&](T& value) { value -= rate * (size * at(r, c) + decay * value); });
     });
   }
 }

@@ -11,8 +11,8 @@
 #include "runtime/cpu/clear.h"
 #include "runtime/cpu/clipping.h"
 #include "runtime/cpu/double_double.h"
-#include "runtime/cpu/operands.h"
 #include "runtime/cpu/optimizer_loops.h"
+#include "runtime/cpu/own_part.h"
 #include "runtime/cpu/plain_kernels.h"
 #include "runtime/reduction/half.h"
 
@@ -22,36 +22,6 @@ namespace {
 using program::Parameter;
 using program::Space;
 using program::StateArrays;
-
-const program::Bucket& bucket_of(const KernelArguments& a) {
-  return a.kind->buckets[static_cast<std::size_t>(a.op->bucket)];
-}
-
-/// Elements from the start of the chunk's parameters and gradients.
-struct Range {
-  std::int64_t begin = 0, end = 0;
-};
-
-Range own_run(const KernelArguments& a, int part) {
-  const std::int64_t begin = bucket_of(a).own_begin(a.shard_rank, part);
-  return {begin, begin + bucket_of(a).own_run()};
-}
-
-template <class T>
-T* space(const KernelArguments& a, Space which) {
-  return reinterpret_cast<T*>(a.chunk_base[static_cast<std::size_t>(which)]);
-}
-
-/// Calls visit(parameter, begin, end) for every parameter's elements within the range; what lies between parameters is
-/// padding and is not visited.
-template <class Visit>
-void for_each_parameter(const KernelArguments& a, Range range, Visit visit) {
-  for (const Parameter& parameter : a.kind->parameters) {
-    const std::int64_t begin = std::max(range.begin, parameter.offset);
-    const std::int64_t end = std::min(range.end, parameter.offset + parameter.local_rows * parameter.local_columns);
-    if (begin < end) visit(parameter, begin, end);
-  }
-}
 
 /// How gradients are stored with 16-bit parameters.
 bool keeps_half_gradients(const KernelArguments& a) {

@@ -165,6 +165,9 @@ std::string refusal_of(const program::Program& program, const program::Op& op) {
   if (op.kind == OpKind::kLatentNorm || op.kind == OpKind::kLatentHeads || op.value_dim > 0) {
     return "the CUDA backend has no latent attention yet; use --backend cpu";
   }
+  if (op.kind == OpKind::kAttentionBlock && op.part_of_heads) {
+    return "the CUDA backend has no rings whose ranks exchange heads yet; use --context-heads 1, or --backend cpu";
+  }
   if (op.kind == OpKind::kScaleQueries) {
     return "the CUDA backend has no queries that grow with their position yet; use --backend cpu";
   }

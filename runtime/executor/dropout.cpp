@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "program/ir/context.h"
 #include "runtime/split_mix.h"
 
 namespace trivium::runtime {
@@ -37,7 +38,9 @@ Dropout dropout_of(const program::Program& program, const program::Coordinates& 
   d.first_sample = static_cast<std::uint32_t>(settings.batch.first_sample(task.micro_batch, at.data));
   d.sequence = settings.batch.sequence;
   if (op.dropout == DropoutSite::kAttention) {
-    const int part = op.part_of_heads ? at.tensor * program.mesh.context() + at.context : at.tensor;
+    const int context = program.mesh.context(), among = context / op.parts;
+    const int part =
+        op.part_of_heads ? at.tensor * among + program::head_part(op.parts, at.context, context) : at.tensor;
     d.first_head = std::int64_t{part} * op.heads;
   }
   return d;

@@ -24,7 +24,7 @@ using program::Space;
 using program::Task;
 using program::TaskKind;
 
-constexpr int kGroups = static_cast<int>(Group::kWorld) + 1;
+constexpr int kGroups = program::kGroups;
 constexpr std::int64_t kPsPerNs = 1000;
 constexpr int kScalars = 3;  // loss, and the norm as a pair
 
@@ -55,7 +55,10 @@ RankExecutor::RankExecutor(const program::Program& program, Communicator& commun
     }
   }
   for (const Group group : {Group::kTensor, Group::kKeys, Group::kContext, Group::kData, Group::kShard, Group::kReplica,
-                            Group::kExpert, Group::kExpertData, Group::kEmbedding, Group::kModel, Group::kWorld}) {
+                            Group::kExpert, Group::kExpertData, Group::kEmbedding, Group::kModel, Group::kWorld,
+                            Group::kContextHeads, Group::kContextRing}) {
+    const bool nested = group == Group::kContextHeads || group == Group::kContextRing;
+    if (nested && program.mesh.context_heads() == 1) continue;  // no op names them
     const auto g = static_cast<std::size_t>(group);
     members_[g] = program.mesh.members(group, rank());
     const auto here = std::find(members_[g].begin(), members_[g].end(), rank());

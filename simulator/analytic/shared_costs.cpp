@@ -53,9 +53,10 @@ bool issues_longer(const Plan& plan) {
 Key pass_fields(const Job& job, const ChunkKey& kind) {
   const Plan& p = job.plan;
   const bool dense = job.model.experts && is_dense_layer(job, kind);
-  Key key = key_of(p.tensor, p.context, p.context_method, dense ? 1 : p.expert, dense ? 0 : p.expert_tensor,
-                   p.micro_batch, p.sequence_parallel, p.overlap.tensor, program::traits_of(p.schedule).splits_backward,
-                   p.offload.activations, p.attention, p.overlap.expert, issues_longer(p));
+  Key key = key_of(p.tensor, p.context, p.context_method, p.context_heads, dense ? 1 : p.expert,
+                   dense ? 0 : p.expert_tensor, p.micro_batch, p.sequence_parallel, p.overlap.tensor,
+                   program::traits_of(p.schedule).splits_backward, p.offload.activations, p.attention, p.overlap.expert,
+                   issues_longer(p));
   append(key, kind);
   return key;
 }
@@ -187,9 +188,9 @@ std::optional<Value> SharedCosts::find(const Known<Value>& known, const Key& key
 // Embedding and head take the same time with any layer.
 KindCosts SharedCosts::with_ends(const Job& job, const ChunkKey& kind, const StagePlace& place, const Coster& coster) {
   const Plan& p = job.plan;
-  const Key key = key_of(p.tensor, p.context, p.context_method, p.micro_batch, p.sequence_parallel, p.overlap.tensor,
-                         program::traits_of(p.schedule).splits_backward, p.overlap.expert, kind.embedding, kind.head,
-                         place.dense, issues_longer(p));
+  const Key key = key_of(p.tensor, p.context, p.context_method, p.context_heads, p.micro_batch, p.sequence_parallel,
+                         p.overlap.tensor, program::traits_of(p.schedule).splits_backward, p.overlap.expert,
+                         kind.embedding, kind.head, place.dense, issues_longer(p));
   auto ends = find(ends_, key);
   if (!ends) {
     const KindCosts fresh = passes_of(coster(kind, {.passes = true}));

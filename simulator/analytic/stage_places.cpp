@@ -33,6 +33,11 @@ StagePlace StagePlaces::place_of(const Mesh& mesh, int stage, const hardware::Cl
   std::vector<int> passes{0, devices}, state{1, devices}, transfers{2}, dense{6, devices};
   append(passes, mesh, placed, rank, {Group::kTensor, Group::kContext, Group::kExpert});
   append(dense, mesh, placed, rank, {Group::kTensor, Group::kContext});
+  if (mesh.context_heads() > 1) {
+    for (std::vector<int>* place : {&passes, &dense}) {
+      append(*place, mesh, placed, rank, {Group::kContextHeads, Group::kContextRing});
+    }
+  }
   append(state, mesh, placed, rank,
          {Group::kTensor, Group::kData, Group::kShard, Group::kReplica, Group::kExpertData, Group::kEmbedding,
           Group::kModel, Group::kWorld});
@@ -49,8 +54,8 @@ StagePlace StagePlaces::place_of(const Mesh& mesh, int stage, const hardware::Cl
 // the last and for neighbours on other nodes; their passes are those of every split with the same groups in a node.
 // Passes of stages that share nodes, but all of one kind, depend on where in a node they begin.
 std::vector<StagePlace> StagePlaces::on_unlike_nodes(const program::Plan& plan, const hardware::Cluster& placed) {
-  std::vector<int> split{plan.tensor,      plan.context, plan.pipeline,     plan.data,
-                         plan.shard_group, plan.expert,  plan.expert_tensor};
+  std::vector<int> split{plan.tensor,      plan.context, plan.pipeline,      plan.data,
+                         plan.shard_group, plan.expert,  plan.expert_tensor, plan.context_heads};
   for (const char letter : plan.placement) split.push_back(letter);
   split.insert(split.end(), plan.stage_nodes.begin(), plan.stage_nodes.end());
   const int ranks = plan.ranks() / plan.pipeline;
@@ -102,6 +107,7 @@ std::vector<StagePlace> StagePlaces::on_unlike_nodes(const program::Plan& plan, 
       std::vector<int> passes{5,
                               plan.tensor,
                               plan.context,
+                              plan.context_heads,
                               plan.expert,
                               plan.expert_tensor,
                               plan.data,
@@ -117,6 +123,7 @@ std::vector<StagePlace> StagePlaces::on_unlike_nodes(const program::Plan& plan, 
     std::vector<int> passes{4,
                             plan.tensor,
                             plan.context,
+                            plan.context_heads,
                             plan.expert,
                             plan.expert_tensor,
                             std::min(node.devices, plan.ranks()),
@@ -154,8 +161,8 @@ std::vector<StagePlace> StagePlaces::work_out(const program::Plan& plan, const h
 
 std::shared_ptr<const std::vector<StagePlace>> StagePlaces::of(const program::Plan& plan,
                                                                const hardware::Cluster& placed) {
-  Key key{plan.tensor,        plan.context,     plan.pipeline,  plan.data,       plan.expert,
-          plan.expert_tensor, plan.shard_group, plan.placement, plan.stage_nodes};
+  Key key{plan.tensor,        plan.context,     plan.pipeline,  plan.data,        plan.expert,
+          plan.expert_tensor, plan.shard_group, plan.placement, plan.stage_nodes, plan.context_heads};
   {
     const std::lock_guard lock(mutex_);
     if (const auto found = known_.find(key); found != known_.end()) return found->second;

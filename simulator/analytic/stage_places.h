@@ -27,7 +27,7 @@ class StagePlaces {
   std::shared_ptr<const std::vector<StagePlace>> of(const program::Plan& plan, const hardware::Cluster& placed);
 
  private:
-  using Key = std::tuple<int, int, int, int, int, int, int, std::string, std::vector<int>>;
+  using Key = std::tuple<int, int, int, int, int, int, int, std::string, std::vector<int>, int>;
 
   std::vector<StagePlace> work_out(const program::Plan& plan, const hardware::Cluster& placed);
   std::vector<StagePlace> on_unlike_nodes(const program::Plan& plan, const hardware::Cluster& placed);

@@ -27,6 +27,8 @@ struct Shape {
 Shape shape_of(const Mesh& mesh, Group group) {
   const Line tensor{mesh.tensor(), mesh.rank({1, 0, 0, 0})}, context{mesh.context(), mesh.rank({0, 1, 0, 0})};
   const Line data{mesh.data(), mesh.rank({0, 0, 1, 0})}, pipeline{mesh.pipeline(), mesh.rank({0, 0, 0, 1})};
+  const Line heads{mesh.context_heads(), context.stride};
+  const Line ring{mesh.context() / heads.extent, context.stride * heads.extent};
   const int keys = mesh.key_ranks();
   const int shard = mesh.group_size(Group::kShard) / mesh.context(), expert = mesh.expert_replicas();
   const auto inner = [&](int size) { return Line{size, data.stride}; };
@@ -40,6 +42,10 @@ Shape shape_of(const Mesh& mesh, Group group) {
       return {{{keys, tensor.stride}}, {{mesh.tensor() / keys, tensor.stride * keys}, context, data}};
     case Group::kContext:
       return {{context}, {tensor, data}};
+    case Group::kContextHeads:
+      return {{heads}, {tensor, ring, data}};
+    case Group::kContextRing:
+      return {{ring}, {tensor, heads, data}};
     case Group::kData:
       return {{context, data}, {tensor}};
     case Group::kShard:

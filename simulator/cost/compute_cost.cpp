@@ -67,7 +67,7 @@ base::Seconds muon_time(const program::Op& op, const hardware::Device& device) {
   const GemmRates rates = gemm_rates(device, op.dtype, 1);
   const base::Seconds one =
       gemm_time({m, m, n, batch}, rates) + gemm_time({m, m, m, batch}, rates) + gemm_time({m, n, m, batch}, rates);
-  return one * static_cast<double>(program::iterations_of(op)) +
+  return one * static_cast<double>(program::iterations_of(op)) * program::share_of_iterations(op) +
          base::Bytes(program::bytes_of_update(op)) / (device.memory_bandwidth * device.memory_efficiency);
 }
 

@@ -22,6 +22,8 @@ Part part_of(const Op& op) {
       case program::Group::kKeys:
         return Part::kExposedTensor;
       case program::Group::kContext:
+      case program::Group::kContextHeads:
+      case program::Group::kContextRing:
         return Part::kExposedContext;
       case program::Group::kExpert:
         return Part::kExposedExpert;

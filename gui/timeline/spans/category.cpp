@@ -137,6 +137,8 @@ Category category_of(const program::Task& task, const program::Op* op, program::
     case program::Group::kEmbedding:
       return Category::kData;
     case program::Group::kContext:
+    case program::Group::kContextHeads:
+    case program::Group::kContextRing:
       return Category::kContext;
     case program::Group::kExpert:
       return Category::kExpert;

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <limits>
 
+#include "program/ir/context.h"
 #include "program/ir/op_views.h"
 #include "runtime/cpu/dropping.h"
 #include "runtime/cpu/variants/eigen.h"
@@ -18,9 +19,11 @@ namespace trivium::runtime::cpu::TRIVIUM_CPU_VARIANT {
 /// rows of probabilities exist at once.
 constexpr Index kQueryBlock = program::kQueryBlock;
 
-/// Of the tensor rank's heads, the first that an attention op sees.
-[[maybe_unused]] static Index first_head(const program::Op& op, int context_rank) {
-  return op.part_of_heads ? static_cast<Index>(context_rank) * op.heads : 0;
+/// Of the tensor rank's heads, the first that an attention op sees: context ranks, or those of them that are one rank
+/// of a ring together, see a part each.
+[[maybe_unused]] static Index first_head(const KernelArguments& a) {
+  return a.op->part_of_heads ? program::head_part(a.op->parts, a.context_rank, a.context_ranks) * Index{a.op->heads}
+                             : 0;
 }
 
 struct AttentionShape {
@@ -92,7 +95,7 @@ struct Sinks {
 template <class T>
 static Sinks<T> sinks_of(const KernelArguments& a, std::size_t operand) {
   const T* sinks = input<T>(a, operand);
-  return {sinks == nullptr ? nullptr : sinks + first_head(*a.op, a.context_rank)};
+  return {sinks == nullptr ? nullptr : sinks + first_head(a)};
 }
 
 /// Scores to probabilities over the columns that are seen; the others of `length` become 0. `sink` takes its part of

@@ -84,7 +84,7 @@ static void attention_backward(const KernelArguments& a) {
     StridedMatrix<T>(dqkv + query_at, rows, s.dim, in_stride).noalias() = ds * k;
     StridedMatrix<T>(dqkv + key_at, keys, s.dim, in_stride).noalias() += ds.transpose() * q;
   });
-  if (sinks.any()) Row<T>(output<T>(a, 1) + first_head(*a.op, a.context_rank), s.heads) += dsinks;
+  if (sinks.any()) Row<T>(output<T>(a, 1) + first_head(a), s.heads) += dsinks;
 }
 
 void add_attention_backward(KernelTable& table) {

@@ -33,7 +33,9 @@ struct RingShape {
   AttentionShape attention;  ///< `sequence`: local tokens of a sample
   Index chunk, kv_width;
   Index key(Index h) const { return h * attention.kv_heads / attention.heads * attention.dim; }
-  Index value(Index h) const { return key(h) + attention.kv_heads * attention.dim; }
+  Index value(Index h) const {
+    return attention.kv_heads * attention.dim + h * attention.kv_heads / attention.heads * attention.value_dim;
+  }
 };
 
 [[maybe_unused]] static RingShape ring_shape(const KernelArguments& a) {
@@ -41,20 +43,21 @@ struct RingShape {
   const Index local = op.sequence / op.parts;
   RingShape shape{shape_of(a), local / 2, 0};
   shape.attention.samples = op.m / local, shape.attention.sequence = local;
-  shape.kv_width = 2 * shape.attention.kv_heads * shape.attention.dim;
+  shape.kv_width = shape.attention.kv_heads * (shape.attention.dim + shape.attention.value_dim);
   return shape;
 }
 
 template <class Visit>
 static void for_each_pair(const KernelArguments& a, const RingShape& s, Visit visit) {
-  const int ranks = a.op->parts, source = program::ring_source(a.context_rank, program::ring_step(*a.op), ranks);
+  const int ranks = a.op->parts, here = program::ring_place(ranks, a.context_rank, std::max(ranks, a.context_ranks));
+  const int source = program::ring_source(here, program::ring_step(*a.op), ranks);
   const auto chunk_of = [&](int rank, Index which) { return which == 0 ? rank : 2 * ranks - 1 - rank; };
   for (Index sample = 0; sample < s.attention.samples; ++sample) {
     for (Index head = 0; head < s.attention.heads; ++head) {
       for (Index q = 0; q < 2; ++q) {
         for (Index row = 0; row < s.chunk; row += kQueryBlock) {
           for (Index k = 0; k < 2; ++k) {
-            const Index mine = chunk_of(a.context_rank, q), theirs = chunk_of(source, k);
+            const Index mine = chunk_of(here, q), theirs = chunk_of(source, k);
             if (theirs > mine) continue;
             const Index rows = std::min(kQueryBlock, s.chunk - row), base = sample * s.attention.sequence;
             const Index keys = theirs == mine ? row + rows : s.chunk;
@@ -79,7 +82,8 @@ static void for_each_pair(const KernelArguments& a, const RingShape& s, Visit vi
 template <class T>
 static void attention_block(const KernelArguments& a) {
   const RingShape s = ring_shape(a);
-  const Index dim = s.attention.dim, heads = s.attention.heads, width = s.attention.width(), out_width = heads * dim;
+  const Index dim = s.attention.dim, values = s.attention.value_dim, heads = s.attention.heads;
+  const Index width = s.attention.width(), out_width = heads * values;
   const T scale = static_cast<T>(program::score_scale_of(*a.op));
   T* y = output<T>(a, 0);
   T* log_sum = output<T>(a, 1);
@@ -94,11 +98,11 @@ static void attention_block(const KernelArguments& a) {
     const ConstStridedMatrix<T> q(input<T>(a, 0) + b.query_at * width + s.attention.query(b.head), b.rows, dim,
                                   in_stride);
     const ConstStridedMatrix<T> k(kv + s.key(b.head), b.keys, dim, kv_stride);
-    const ConstStridedMatrix<T> v(kv + s.value(b.head), b.keys, dim, kv_stride);
+    const ConstStridedMatrix<T> v(kv + s.value(b.head), b.keys, values, kv_stride);
     Matrix<T> p(scratch<T, 0>(b.rows * b.keys), b.rows, b.keys);
     p.noalias() = q * k.transpose();
     const T left = cap_scores(*a.op, p.data(), b.rows, b.keys, b.keys, scale);
-    DenseMatrix<T> block(b.rows, dim);
+    DenseMatrix<T> block(b.rows, values);
     DenseRow<T> sums(b.rows);
     for (Index r = 0; r < b.rows; ++r) {
       T* row = p.data() + r * b.keys;
@@ -110,7 +114,7 @@ static void attention_block(const KernelArguments& a) {
     }
     if (a.dropout.drops()) mask_of(a, b).drop(a.dropout, p.data(), p.data());
     block.noalias() = p * v;
-    StridedMatrix<T> total(y + b.query_at * out_width + b.head * dim, b.rows, dim, out_stride);
+    StridedMatrix<T> total(y + b.query_at * out_width + b.head * values, b.rows, values, out_stride);
     for (Index r = 0; r < b.rows && !b.seen(r).none(); ++r) {  // later rows see no earlier keys
       T& before = log_sum[(b.query_at + r) * heads + b.head];
       const T most = std::max(before, sums(r));
@@ -132,32 +136,33 @@ static void sinks_backward(const KernelArguments& a, Index dim) {
     const T d = (ConstRow<T>(input<T>(a, 1) + i * dim, dim) * ConstRow<T>(input<T>(a, 3) + i * dim, dim)).sum();
     sums(i % heads) -= d * std::exp(sinks(i % heads) - input<T>(a, 2)[i]);
   }
-  Row<T>(output<T>(a, 2), heads) += sums;
+  Row<T>(output<T>(a, 2) + first_head(a), heads) += sums;
 }
 
 // As attention_backward, the probabilities from the final log-sum-exp; D_i = dy_i . y_i of the whole row.
 template <class T>
 static void attention_block_backward(const KernelArguments& a) {
   const RingShape s = ring_shape(a);
-  const Index dim = s.attention.dim, heads = s.attention.heads, width = s.attention.width(), out_width = heads * dim;
+  const Index dim = s.attention.dim, values = s.attention.value_dim, heads = s.attention.heads;
+  const Index width = s.attention.width(), out_width = heads * values;
   const T scale = static_cast<T>(program::score_scale_of(*a.op));
   const T* log_sum = input<T>(a, 2);
   T* dqkv = output<T>(a, 0);
   T* dkv = output<T>(a, 1);
   const Eigen::OuterStride<> in_stride(width), kv_stride(s.kv_width), out_stride(out_width);
   Row<T>(dkv, a.op->m * s.kv_width).setZero();
-  if (program::ring_step(*a.op) == 0) StridedMatrix<T>(dqkv, a.op->m, out_width, in_stride).setZero();
-  sinks_backward<T>(a, dim);
+  if (program::ring_step(*a.op) == 0) StridedMatrix<T>(dqkv, a.op->m, heads * dim, in_stride).setZero();
+  sinks_backward<T>(a, values);
   for_each_pair(a, s, [&](const BlockPair& b) {
     const T* kv = input<T>(a, 4) + b.key_at * s.kv_width;
     T* own_dkv = dkv + b.key_at * s.kv_width;
     const Index query_at = b.query_at * width + s.attention.query(b.head),
-                out_at = b.query_at * out_width + b.head * dim;
+                out_at = b.query_at * out_width + b.head * values;
     const ConstStridedMatrix<T> q(input<T>(a, 0) + query_at, b.rows, dim, in_stride);
     const ConstStridedMatrix<T> k(kv + s.key(b.head), b.keys, dim, kv_stride),
-        v(kv + s.value(b.head), b.keys, dim, kv_stride);
-    const ConstStridedMatrix<T> y(input<T>(a, 1) + out_at, b.rows, dim, out_stride),
-        dy(input<T>(a, 3) + out_at, b.rows, dim, out_stride);
+        v(kv + s.value(b.head), b.keys, values, kv_stride);
+    const ConstStridedMatrix<T> y(input<T>(a, 1) + out_at, b.rows, values, out_stride),
+        dy(input<T>(a, 3) + out_at, b.rows, values, out_stride);
     Matrix<T> p(scratch<T, 0>(b.rows * b.keys), b.rows, b.keys), ds(scratch<T, 1>(b.rows * b.keys), b.rows, b.keys);
     p.noalias() = q * k.transpose();
     const bool caps = a.op->soft_cap > 0;
@@ -170,7 +175,7 @@ static void attention_block_backward(const KernelArguments& a) {
       row = (row * left - log_sum[(b.query_at + r) * heads + b.head]).exp();
       only_seen(p.data() + r * b.keys, seen, b.keys);
     }
-    StridedMatrix<T> dv(own_dkv + s.value(b.head), b.keys, dim, kv_stride);
+    StridedMatrix<T> dv(own_dkv + s.value(b.head), b.keys, values, kv_stride);
     ds.noalias() = dy * v.transpose();
     if (a.dropout.drops()) {
       const ScoreMask mask = mask_of(a, b);

@@ -1,8 +1,7 @@
-// Moments in 16 bits in other trainers' files, and Muon, which none of them names yet.
+// Moments in 16 bits in other trainers' files.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "base/error.h"
 #include "hardware_profiles/load.h"
 #include "models/load.h"
 #include "planner/launch/export_parts.h"
@@ -71,16 +70,6 @@ TEST(NarrowMomentsExport, AreLostWhereATrainerKeepsThemIn32Bits) {
       EXPECT_THAT(launch.text, Not(HasSubstr("bfloat16")));
       EXPECT_THAT(launch.text, Not(HasSubstr("exp-avg-dtype")));
     }
-  }
-}
-
-TEST(MuonExport, IsRefusedByName) {
-  program::Job job = narrow_job();
-  job.plan.moment_dtype = Moments::kFp32;
-  job.training.optimizer.kind = program::Update::kMuon;
-  for (const TrainerVersion& trainer : trainers()) {
-    EXPECT_THAT([&] { written(job, trainer.trainer); },
-                ::testing::ThrowsMessage<base::Failure>(HasSubstr("optimizer: muon is not written")));
   }
 }
 

@@ -175,7 +175,12 @@ TEST(TrainerSpace, RefusesWhatIsNeverSearched) {
   job = {};
   EXPECT_EQ(refusal_of(job, "megatron"), "");
   job.training.optimizer.kind = program::Update::kMuon;
-  EXPECT_EQ(refusal_of(job, "megatron"), "--for megatron: optimizer muon: files for other trainers do not name it yet");
+  EXPECT_EQ(refusal_of(job, "megatron"), "");
+  EXPECT_EQ(refusal_of(job, "torchtitan"), "--for torchtitan: optimizer muon: its files are not written with it");
+  job = {};
+  job.training.lora.rank = 8;
+  EXPECT_EQ(refusal_of(job, "megatron-bridge"), "");
+  EXPECT_EQ(refusal_of(job, "megatron"), "--for megatron: lora_rank: its files are not written with adapters");
 }
 
 // Megatron-Core's are those of its distributed optimizer; the others have no dtype of moments.

@@ -97,7 +97,9 @@ const json& full_training() {
                                  {"lora_alpha", 32.0},
                                  {"lora_targets", {"qkv", "fc2"}},
                                  {"document_lengths", {128, 512}},
-                                 {"document_weights", {3, 1}}};
+                                 {"document_weights", {3, 1}},
+                                 {"expert_load", {5, 0, 1}},
+                                 {"expert_zipf", 0.5}};
   return kTraining;
 }
 

@@ -24,6 +24,7 @@ const std::vector<Case>& plan_cases() {
                                         {"sequence_parallel", "true", true},
                                         {"context", "2", 2},
                                         {"context_method", "all_to_all", "all_to_all"},
+                                        {"context_heads", "2", 2},
                                         {"pipeline", "16", 16},
                                         {"virtual_stages", "2", 2},
                                         {"schedule", "gpipe", "gpipe"},
@@ -88,7 +89,9 @@ const std::vector<Case>& training_cases() {
                                         {"lora_alpha", "32", 32.0},
                                         {"lora_targets", "qkv,projection", {"qkv", "projection"}},
                                         {"document_lengths", "128,512", {128, 512}},
-                                        {"document_weights", "3,1", {3, 1}}};
+                                        {"document_weights", "3,1", {3, 1}},
+                                        {"expert_load", "5,0,1", {5, 0, 1}},
+                                        {"expert_zipf", "0.5", 0.5}};
   return kCases;
 }
 

@@ -89,6 +89,66 @@ TEST(ContextParallel, RecomputationAndLargerMicroBatchesChangeNothing) {
   }
 }
 
+// Rings whose ranks are several context ranks that exchange heads. Keys are split, shared by two and by all.
+TEST(ContextParallel, RingsOfRanksThatExchangeHeadsEqualTheUnsplitRun) {
+  for (const std::int64_t kv_heads : {12, 4, 1}) {
+    for (const bool rotary : {false, true}) {
+      const Trained unsplit = run(context_job({}, kv_heads, rotary), 2);
+      for (const auto& [context, heads] : {std::pair{4, 2}, {6, 2}, {6, 3}}) {
+        program::Plan plan = plan_of(context, ContextMethod::kRing);
+        plan.context_heads = heads;
+        program::Job job = context_job(plan, kv_heads, rotary);
+        if (kv_heads == 4 && heads == 3) {
+          EXPECT_EQ(program::check(job)->rule, "context-divides-kv_heads");
+          continue;
+        }
+        expect_equivalent(unsplit, job);
+        job.plan.recompute = program::Recompute::kFull;
+        expect_equivalent(unsplit, job);
+        job.plan.recompute = program::Recompute::kSelective;
+        expect_equivalent(unsplit, job);
+      }
+    }
+  }
+}
+
+TEST(ContextParallel, RingsOfRanksThatExchangeHeadsEqualItTogetherWithAllElse) {
+  const auto with = [](program::Job job) {
+    job.model.attention_sinks = true;
+    job.model.window = models::Window{.keys = 7, .full_every = 2};
+    job.training.dropout = 0.1;
+    return job;
+  };
+  const Trained plain = run(context_job({}, 4, true), 2), all = run(with(context_job({}, 4, true)), 2);
+  ASSERT_EQ(all.refused, "");
+  for (const auto& [tensor, pipeline, data, zero] :
+       std::vector<std::tuple<int, int, int, int>>{{1, 1, 1, 0}, {2, 1, 1, 0}, {1, 2, 1, 0}, {1, 1, 2, 3}}) {
+    program::Plan plan = plan_of(4, ContextMethod::kRing);
+    plan.context_heads = 2;
+    plan.tensor = tensor;
+    plan.sequence_parallel = tensor > 1;
+    plan.pipeline = pipeline;
+    plan.data = data;
+    plan.zero_stage = zero;
+    expect_equivalent(plain, context_job(plan, 4, true));
+    expect_equivalent(all, with(context_job(plan, 4, true)));
+  }
+}
+
+TEST(ContextParallel, HeadsAreExchangedByRanksOfARingAlone) {
+  const auto rule = [](int context, int heads, ContextMethod method) {
+    program::Plan plan = plan_of(context, method);
+    plan.context_heads = heads;
+    const auto no = program::check(context_job(plan, 12, true));
+    return no ? no->rule : "";
+  };
+  EXPECT_EQ(rule(4, 2, ContextMethod::kRing), "");
+  for (const auto& [context, heads] : {std::pair{1, 2}, {4, 4}, {4, 3}}) {
+    EXPECT_EQ(rule(context, heads, ContextMethod::kRing), "context_heads-divides-context") << context << " " << heads;
+  }
+  EXPECT_EQ(rule(4, 2, ContextMethod::kAllToAll), "context_heads-divides-context");
+}
+
 // Scores kept whole: a part of the heads for all tokens.
 TEST(ContextParallel, UnfusedAttentionOverAPartOfTheHeadsEqualsTheUnsplitRun) {
   const Trained unsplit = run(context_job({}, 12, false), 2);

@@ -1,7 +1,6 @@
 // Latent attention equals its unsplit run under every split that takes it.
 #include <gtest/gtest.h>
 
-#include "program/lower/lower.h"
 #include "tests/runtime/executor/equivalence.h"
 
 namespace trivium::runtime::testing {
@@ -72,13 +71,36 @@ TEST(LatentAttention, RecomputationSplitBackwardsAndOffloadedActivationsChangeNo
   }
 }
 
-TEST(LatentAttention, ContextRanksAreRefusedByName) {
-  program::Plan plan;
-  plan.context = 2;
-  plan.attention = program::Attention::kFlash;
-  const auto verdict = program::check(latent_job(plan, 0));
-  ASSERT_TRUE(verdict);
-  EXPECT_EQ(verdict->reason, "toy has latent attention, whose keys and values do not travel yet; use context 1");
+TEST(LatentAttention, EqualsTheUnsplitRunOverContextRanks) {
+  using program::ContextMethod;
+  for (const std::int64_t query_rank : {20, 0}) {
+    const Trained unsplit = run(latent_job({}, query_rank), 2);
+    for (const auto method : {ContextMethod::kRing, ContextMethod::kAllToAll}) {
+      for (const auto& [context, tensor, pipeline, data, zero] : std::vector<std::tuple<int, int, int, int, int>>{
+               {2, 1, 1, 1, 0}, {4, 1, 1, 1, 0}, {2, 2, 1, 1, 0}, {2, 2, 2, 1, 0}, {2, 1, 1, 2, 3}}) {
+        program::Plan plan;
+        plan.context = context;
+        plan.context_method = method;
+        plan.tensor = tensor;
+        plan.sequence_parallel = tensor > 1;
+        plan.pipeline = pipeline;
+        plan.data = data;
+        plan.zero_stage = zero;
+        plan.attention = program::Attention::kFlash;
+        expect_equivalent(unsplit, latent_job(plan, query_rank));
+        for (const auto recompute : {program::Recompute::kSelective, program::Recompute::kFull}) {
+          plan.recompute = recompute;
+          expect_equivalent(unsplit, latent_job(plan, query_rank));
+        }
+        plan.recompute = program::Recompute::kSelective;
+        plan.recompute_modules = {program::Module::kLatentUp};
+        expect_equivalent(unsplit, latent_job(plan, query_rank));
+        if (context < 4 || method != ContextMethod::kRing) continue;
+        plan.context_heads = 2;
+        expect_equivalent(unsplit, latent_job(plan, query_rank));
+      }
+    }
+  }
 }
 
 }  // namespace

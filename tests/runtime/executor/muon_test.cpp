@@ -168,6 +168,34 @@ TEST(Muon, EqualsTheUnsplitRunUnderEverySplit) {
   expect_equivalent(unsplit, job);
 }
 
+// Ranks that share the state: a shard of a bucket has parts of some matrices, of which it makes all iterations.
+TEST(Muon, WithSharedStateEqualsTheUnsplitRun) {
+  const Trained unsplit = run(muon_job(1, 1, 1));
+  for (const int zero_stage : {1, 2, 3}) {
+    for (const auto& [tensor, pipeline, data] :
+         {std::tuple{1, 1, 2}, {1, 1, 4}, {1, 1, 8}, {2, 1, 2}, {1, 2, 2}, {2, 2, 2}}) {
+      program::Job job = muon_job(tensor, pipeline, data);
+      job.plan.zero_stage = zero_stage;
+      expect_equivalent(unsplit, job);
+      job.plan.bucket_bytes = 100'000;
+      expect_equivalent(unsplit, job);
+    }
+    program::Job job = muon_job(1, 1, 4);
+    job.plan.zero_stage = zero_stage;
+    job.plan.shard_group = 2;
+    expect_equivalent(unsplit, job);
+    job = muon_job(1, 1, 2);
+    job.plan.zero_stage = zero_stage;
+    job.plan.context = 2;
+    job.plan.attention = program::Attention::kFlash;
+    expect_equivalent(unsplit, job);
+  }
+  program::Job job = muon_job(1, 1, 2);  // each bucket in four collectives
+  job.plan.zero_stage = 3;
+  job.plan.stack = "deepspeed-zero3";
+  expect_equivalent(unsplit, job);
+}
+
 // Gated MLPs and shared key heads: a matrix each for q, k, v, gate and value, on tensor ranks that share keys, too.
 TEST(Muon, OfGatedMlpsAndSharedKeysEqualsTheUnsplitRun) {
   const auto with = [](program::Job job) {
@@ -193,6 +221,14 @@ TEST(Muon, OfExpertsEqualsTheUnsplitRun) {
   ASSERT_EQ(together.refused, "");
   expect_equivalent(together, with(muon_job(1, 1, 2), 2), Asked::kClose, "experts on every rank");
   expect_equivalent(together, with(muon_job(2, 1, 2), 2), Asked::kClose, "experts on every rank");
+  program::Job job = with(muon_job(2, 1, 2), 2);
+  job.plan.expert_tensor = 1;
+  expect_equivalent(together, job, Asked::kClose, "experts on every rank");
+  for (const int zero_stage : {1, 2, 3}) {
+    job = with(muon_job(1, 1, 4), 2);
+    job.plan.zero_stage = zero_stage;
+    expect_equivalent(together, job, Asked::kClose, "experts on every rank");
+  }
 }
 
 TEST(Muon, InSixteenBitsKeepsTheBitsOfTheSameReplicas) {
@@ -214,11 +250,6 @@ TEST(Muon, NamesWhatItCannotHave) {
   };
   program::Job job = muon_job(1, 1, 2);
   EXPECT_EQ(rule(job), "");
-  for (const int zero : {1, 2, 3}) {
-    job.plan.zero_stage = zero;
-    EXPECT_EQ(rule(job), "muon-supported");
-  }
-  job = muon_job(1, 1, 2);
   job.plan.moment_dtype = program::Moments::kBf16;
   EXPECT_EQ(rule(job), "muon-supported");
   job = muon_job(1, 1, 2);

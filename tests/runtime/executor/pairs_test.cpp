@@ -46,7 +46,7 @@ enum Field {
 enum Shape { kGpt2, kLlama, kParallel, kMixture, kGptOss, kGemma, kDeepSeek, kLlama4, kGrok };
 
 constexpr std::array<int, kFields> kValues = {
-    9, 3, 2, 3, 3, 2, program::kSchedules, 4, 2, 2, 2, 2, 3, 2, 2, 2, 2, 2, 2, 2, 3, 3, 3, 2, 2, 2};
+    9, 3, 2, 3, 3, 3, program::kSchedules, 4, 2, 2, 2, 2, 3, 2, 2, 2, 2, 2, 2, 2, 3, 3, 3, 2, 2, 2};
 constexpr int kMostValues = 9;
 using Choice = std::array<int, kFields>;
 using Pairs = std::bitset<kFields * kMostValues * kFields * kMostValues>;
@@ -162,7 +162,8 @@ program::Job job_of(const Choice& c) {
   plan.context = 1 << c[kContext];
   plan.pipeline = 1 << c[kPipeline];
   plan.data = 1 << c[kData];
-  plan.context_method = static_cast<program::ContextMethod>(c[kMethod]);
+  plan.context_method = c[kMethod] == 1 ? program::ContextMethod::kAllToAll : program::ContextMethod::kRing;
+  if (c[kMethod] == 2 && plan.context > 1) plan.context_heads = 2, plan.context = 4;
   plan.schedule = static_cast<program::Schedule>(c[kSchedule]);
   const program::ScheduleTraits& schedule = program::traits_of(plan.schedule);
   plan.virtual_stages = schedule.virtual_stages && plan.pipeline > 1 ? 4 / plan.pipeline : 1;

@@ -71,6 +71,8 @@ program::Plan random_plan(std::mt19937& random) {
   plan.attention = one_of(random, {program::Attention::kUnfused, program::Attention::kFlash});
   plan.pipeline = one_of(random, {1, 2, 3, 4, 6});
   plan.data = one_of(random, {1, 2, 3, 4});
+  const bool both = plan.context == 4 && plan.context_method == program::ContextMethod::kRing && plan.data > 2;
+  plan.context_heads = both ? 2 : 1;
   plan.micro_batch = one_of(random, {1, 2, 4});
   plan.sequence_parallel = plan.tensor > 1 && one_of(random, {true, false});
   plan.zero_stage = plan.data > 1 ? one_of(random, {0, 1, 2, 3}) : 0;

@@ -1,0 +1,191 @@
+// Muon, LoRA and exchanges of context ranks in other trainers' files, both ways.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "base/error.h"
+#include "hardware_profiles/load.h"
+#include "models/load.h"
+#include "planner/launch/export_parts.h"
+#include "planner/launch/launch.h"
+
+namespace trivium::planner::launch {
+namespace {
+
+using program::ContextMethod;
+using ::testing::AllOf;
+using ::testing::Contains;
+using ::testing::Field;
+using ::testing::HasSubstr;
+using ::testing::Not;
+using ::testing::ThrowsMessage;
+
+program::Job llama_job() {
+  program::Job job;
+  job.model = models::load_model("llama3-8b");
+  job.training.sequence = 8192;
+  job.training.global_batch = 64;
+  job.training.total_tokens = 8192 * 64 * 10;
+  job.plan.tensor = 2, job.plan.data = 8;
+  job.plan.sequence_parallel = true;
+  job.plan.zero_stage = 1;
+  job.plan.attention = program::Attention::kFlash;
+  job.plan.stack = "megatron-core";
+  return job;
+}
+
+program::Job muon_job(int zero_stage) {
+  program::Job job = llama_job();
+  job.plan.zero_stage = zero_stage;
+  job.training.optimizer.kind = program::Update::kMuon;
+  job.training.optimizer.muon_momentum = 0.9;
+  job.training.optimizer.muon_iterations = 6;
+  return job;
+}
+
+Launch file_with(const program::Job& job, Trainer trainer) {
+  return export_plan(job, hardware::load_cluster("dgx-h100-80gb:2"), trainer);
+}
+
+Imported read_back(const std::string& text, Trainer trainer, int ranks = 16) {
+  ImportRequest request;
+  request.text = text;
+  request.where = "launch";
+  request.ranks = ranks;
+  return import_plan(request, trainer);
+}
+
+TEST(MuonExport, IsReadBackAsItWas) {
+  for (const Trainer trainer : {Trainer::kMegatron, Trainer::kMegatronBridge}) {
+    for (const int zero_stage : {0, 1}) {
+      const program::Job job = muon_job(zero_stage);
+      const Launch launch = file_with(job, trainer);
+      const Imported back = read_back(launch.text, trainer);
+      EXPECT_EQ(back.job.training.optimizer.kind, program::Update::kMuon) << launch.text;
+      EXPECT_EQ(back.job.training.optimizer.muon_momentum, 0.9);
+      EXPECT_EQ(back.job.training.optimizer.muon_iterations, 6);
+      EXPECT_EQ(back.job.plan.zero_stage, zero_stage);
+      for (const Loss& loss : back.losses) EXPECT_THAT(loss.field + loss.what, Not(HasSubstr("muon")));
+      EXPECT_THAT(launch.losses, Contains(Field(&Loss::what, HasSubstr("gate and value of an MLP"))));
+    }
+  }
+  EXPECT_THAT(file_with(muon_job(1), Trainer::kMegatron).text,
+              AllOf(HasSubstr("--optimizer muon"), HasSubstr("--use-distributed-optimizer"),
+                    HasSubstr("--muon-extra-scale-factor 0.2")));
+  EXPECT_THAT(file_with(muon_job(1), Trainer::kMegatronBridge).text,
+              AllOf(HasSubstr("cfg.optimizer.optimizer = \"dist_muon\""), HasSubstr("muon_momentum = 0.9\n"),
+                    HasSubstr("cfg.ddp.use_distributed_optimizer = False"),
+                    HasSubstr("cfg.optimizer.muon_tp_mode = \"duplicated\"")));
+}
+
+TEST(MuonExport, IsRefusedByNameWhereATrainerHasNone) {
+  for (const TrainerVersion& trainer : trainers()) {
+    const bool megatron = trainer.trainer == Trainer::kMegatron || trainer.trainer == Trainer::kMegatronBridge;
+    EXPECT_THAT([&] { file_with(muon_job(2), trainer.trainer); },
+                ThrowsMessage<base::Failure>(HasSubstr(megatron ? "optimizer: muon is not written with zero_stage 2"
+                                                                : "optimizer: muon is not written for")));
+  }
+  program::Job half = muon_job(1);
+  half.plan.precision = program::DType::kFp16;
+  EXPECT_THAT([&] { file_with(half, Trainer::kMegatron); },
+              ThrowsMessage<base::Failure>(HasSubstr("with precision fp16")));
+}
+
+TEST(MuonImport, SaysWhatDiffersThere) {
+  std::string text = file_with(muon_job(0), Trainer::kMegatron).text;
+  const auto with = [&](const std::string& more) {
+    std::string changed = text;
+    return read_back(changed.replace(changed.find("--optimizer muon"), 16, more), Trainer::kMegatron);
+  };
+  EXPECT_EQ(with("--optimizer dist_muon").job.plan.zero_stage, 1);
+  EXPECT_THAT(with("--optimizer muon --muon-nesterov").losses, Contains(Field(&Loss::field, "--muon-nesterov")));
+  const Imported lion = with("--optimizer lion");
+  EXPECT_EQ(lion.job.training.optimizer.kind, program::Update::kAdamW);
+  EXPECT_THAT(lion.losses, Contains(Field(&Loss::what, "lion taken as AdamW")));
+  text.replace(text.find("duplicated"), 10, "blockwise");
+  EXPECT_THAT(with("--optimizer muon").losses, Contains(Field(&Loss::field, "--muon-tp-mode")));
+}
+
+TEST(LoraExport, IsReadBackAsItWas) {
+  program::Job job = llama_job();
+  job.training.lora = {.rank = 16, .alpha = 32, .fc1 = false, .fc2 = false};
+  const Launch launch = file_with(job, Trainer::kMegatronBridge);
+  EXPECT_THAT(launch.text,
+              AllOf(HasSubstr("cfg.peft = LoRA(target_modules=[\"linear_qkv\", \"linear_proj\"], dim=16, alpha=32)"),
+                    HasSubstr("    finetune(config=cfg"), HasSubstr("import os\n"),
+                    HasSubstr("cfg.checkpoint.pretrained_checkpoint")));
+  EXPECT_EQ(read_back(launch.text, Trainer::kMegatronBridge).job.training.lora, job.training.lora);
+  job.training.lora = {.rank = 8};
+  EXPECT_EQ(read_back(file_with(job, Trainer::kMegatronBridge).text, Trainer::kMegatronBridge).job.training.lora,
+            job.training.lora);
+  job.training.lora.alpha = 1.5;
+  EXPECT_THAT([&] { file_with(job, Trainer::kMegatronBridge); },
+              ThrowsMessage<base::Failure>(HasSubstr("lora_alpha: 1.5 is no whole number")));
+}
+
+TEST(LoraExport, IsRefusedByNameWhereATrainerHasNone) {
+  program::Job job = llama_job();
+  job.training.lora.rank = 8;
+  for (const TrainerVersion& trainer : trainers()) {
+    if (trainer.trainer == Trainer::kMegatronBridge) continue;
+    EXPECT_THAT([&] { file_with(job, trainer.trainer); },
+                ThrowsMessage<base::Failure>(HasSubstr("lora_rank: adapters are not written for")));
+  }
+}
+
+program::Job context_job(ContextMethod method) {
+  program::Job job = llama_job();
+  job.plan.data = 4, job.plan.context = 2;
+  job.plan.context_method = method;
+  return job;
+}
+
+// torchtitan's two rotate methods both move keys and values; its all-to-all sends them to the next rank.
+TEST(ContextExport, OfTorchtitanIsARing) {
+  const Launch ring = file_with(context_job(ContextMethod::kRing), Trainer::kTorchtitan);
+  EXPECT_THAT(ring.losses, Not(Contains(Field(&Loss::field, "context_method"))));
+  EXPECT_EQ(read_back(ring.text, Trainer::kTorchtitan).job.plan.context_method, ContextMethod::kRing);
+  const Launch heads = file_with(context_job(ContextMethod::kAllToAll), Trainer::kTorchtitan);
+  EXPECT_THAT(heads.losses, Contains(AllOf(Field(&Loss::field, "context_method"), Field(&Loss::becomes, "ring"))));
+}
+
+TEST(ContextExport, OfRingsWhoseRanksExchangeHeadsIsMegatronsA2aAndP2p) {
+  program::Job job = context_job(ContextMethod::kRing);
+  job.plan.context = 4, job.plan.data = 2, job.plan.context_heads = 2;
+  for (const Trainer trainer : {Trainer::kMegatron, Trainer::kMegatronBridge}) {
+    const Launch launch = file_with(job, trainer);
+    EXPECT_THAT(launch.text, HasSubstr("a2a+p2p"));
+    EXPECT_THAT(launch.losses, Not(Contains(Field(&Loss::field, "context_heads"))));
+    const Imported back = read_back(launch.text, trainer);
+    EXPECT_EQ(back.job.plan.context_heads, 2) << launch.text;
+    EXPECT_EQ(back.job.plan.context, 4);
+    for (const Loss& loss : back.losses) EXPECT_THAT(loss.field, Not(HasSubstr("context")));
+  }
+  EXPECT_THAT(file_with(job, Trainer::kMegatron).text, HasSubstr("--hierarchical-context-parallel-sizes 2 2"));
+  EXPECT_THAT(file_with(job, Trainer::kTorchtitan).losses,
+              Contains(AllOf(Field(&Loss::field, "context_heads"), Field(&Loss::becomes, "1"))));
+}
+
+TEST(ContextImport, SaysWhatIsNeitherARingNorHeadsAllToAll) {
+  const std::string text = file_with(context_job(ContextMethod::kRing), Trainer::kMegatron).text;
+  const auto with = [&](const std::string& type) {
+    std::string changed = text;
+    return read_back(changed.replace(changed.find("--cp-comm-type p2p"), 18, "--cp-comm-type " + type),
+                     Trainer::kMegatron);
+  };
+  EXPECT_THAT(with("p2p").losses, Not(Contains(Field(&Loss::field, "--cp-comm-type"))));
+  EXPECT_EQ(with("a2a").job.plan.context_method, ContextMethod::kAllToAll);
+  const Imported both = with("a2a+p2p --hierarchical-context-parallel-sizes 1 2");
+  EXPECT_EQ(both.job.plan.context_method, ContextMethod::kRing);
+  EXPECT_EQ(both.job.plan.context_heads, 1);
+  EXPECT_THAT([&] { with("a2a+p2p --hierarchical-context-parallel-sizes 2 2"); },
+              ThrowsMessage<base::Failure>(HasSubstr("that make up 2 context ranks")));
+  EXPECT_THAT(with("allgather").losses, Contains(Field(&Loss::field, "--cp-comm-type")));
+  EXPECT_THAT(with("p2p a2a").losses, Contains(Field(&Loss::what, HasSubstr("from layer to layer"))));
+  std::string bridge = file_with(context_job(ContextMethod::kRing), Trainer::kMegatronBridge).text;
+  bridge.replace(bridge.find("\"p2p\""), 5, "\"allgather\"");
+  EXPECT_THAT(read_back(bridge, Trainer::kMegatronBridge).losses,
+              Contains(Field(&Loss::field, "cfg.model.cp_comm_type")));
+}
+
+}  // namespace
+}  // namespace trivium::planner::launch

@@ -16,7 +16,10 @@ using program::Op;
 using program::OpKind;
 using program::Program;
 
-std::int64_t to_ps(base::Seconds time) { return std::llround(time.value() * base::kPsPerSecond); }
+// Nothing that moves over no link takes no number of seconds (0 / 0): none.
+std::int64_t to_ps(base::Seconds time) {
+  return std::max<std::int64_t>(0, std::llround(time.value() * base::kPsPerSecond));
+}
 
 // Ranks of this node that hold the same stage send at the same moment; one pair of the stage that crosses nodes holds
 // up all: the slowest sets the pace.

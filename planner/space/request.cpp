@@ -23,10 +23,9 @@ SearchRequest for_trainer(SearchRequest request, const TrainerSpace& trainer) {
   const auto refuse = [&](const std::string& what) {
     throw base::Failure(base::ErrorKind::kUsage, fmt::format("--for {}: {}", trainer.trainer, what));
   };
-  const bool bridge = trainer.trainer == "megatron-bridge";
-  if (training.lora.used() && !bridge) refuse("lora_rank: its files are not written with adapters");
+  if (training.lora.used() && !trainer.writes_adapters) refuse("lora_rank: its files are not written with adapters");
   if (training.optimizer.kind == program::Update::kMuon) {
-    if (!bridge && trainer.trainer != "megatron") refuse("optimizer muon: its files are not written with it");
+    if (!trainer.writes_muon) refuse("optimizer muon: its files are not written with it");
     if (request.fixed.contains("zero_stage") && plan.zero_stage > 1) {
       refuse(fmt::format("zero_stage {}: Megatron-FSDP has no Muon", plan.zero_stage));
     }

@@ -222,8 +222,8 @@ constexpr std::array<TrainerRule, 17> kFsdp2{
      {"pipeline", "replicas alone", [](const Plan& plan) { return plan.pipeline == 1; }, true},
      {"expert", "experts are sharded as all else is", [](const Plan& plan) { return plan.expert == 1; }, true}}};
 
-constexpr std::array<TrainerSpace, 5> kSpaces{{{"megatron", "megatron-core", kMegatron},
-                                               {"megatron-bridge", "megatron-bridge", kMegatron},
+constexpr std::array<TrainerSpace, 5> kSpaces{{{"megatron", "megatron-core", kMegatron, true},
+                                               {"megatron-bridge", "megatron-bridge", kMegatron, true, true},
                                                {"torchtitan", "torchtitan-fsdp2", kTorchtitanWhole},
                                                {"deepspeed", "megatron-deepspeed", kDeepspeedWhole},
                                                {"fsdp2", "torchtitan-fsdp2-eager", kFsdp2}}};

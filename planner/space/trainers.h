@@ -26,6 +26,8 @@ struct TrainerSpace {
   std::string_view trainer;  ///< as `plan --for` and `export --to` name it
   std::string_view stack;    ///< of program::all_stacks, as which its plans are priced
   std::span<const TrainerRule> rules;
+  // Whether its files say how such weights are trained (launch/methods.cpp).
+  bool writes_muon = false, writes_adapters = false;
 };
 
 std::span<const TrainerSpace> trainer_spaces();

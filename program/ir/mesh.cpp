@@ -21,6 +21,12 @@ std::array<int, 4> order_of(const std::string& placement) {
   return order;
 }
 
+// Of a context rank's group: of all of them, of the neighbours that exchange heads, or of one of each such set.
+int context_at(Group group, int here, int i, int heads) {
+  if (group == Group::kContextHeads) return here / heads * heads + i;
+  return group == Group::kContextRing ? i * heads + here % heads : i;
+}
+
 }  // namespace
 
 bool joins_stages(Group group) {
@@ -95,15 +101,10 @@ std::vector<int> Mesh::members(Group group, int rank) const {
       along([&](Coordinates& at, int i) { at.tensor = here.tensor / key_ranks_ * key_ranks_ + i; }, key_ranks_);
       break;
     case Group::kContext:
-      along([](Coordinates& at, int i) { at.context = i; }, context());
-      break;
     case Group::kContextHeads:
-      along([&](Coordinates& at, int i) { at.context = here.context / context_heads_ * context_heads_ + i; },
-            context_heads_);
-      break;
     case Group::kContextRing:
-      along([&](Coordinates& at, int i) { at.context = i * context_heads_ + here.context % context_heads_; },
-            context() / context_heads_);
+      along([&](Coordinates& at, int i) { at.context = context_at(group, here.context, i, context_heads_); },
+            group_size(group));
       break;
     case Group::kData:
       // Context ranks hold the same parameters too: they reduce together with the replicas.

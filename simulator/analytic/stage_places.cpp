@@ -103,31 +103,18 @@ std::vector<StagePlace> StagePlaces::on_unlike_nodes(const program::Plan& plan, 
       continue;
     }
     const hardware::Node& node = placed.groups[static_cast<std::size_t>(held_by)].node;
-    if (here < 0) {  // its groups lie as those of any stage that begins at the same place of such a node
-      std::vector<int> passes{5,
-                              plan.tensor,
-                              plan.context,
-                              plan.context_heads,
-                              plan.expert,
-                              plan.expert_tensor,
-                              plan.data,
-                              offset,
-                              std::min(node.devices, plan.ranks())};
-      passes.insert(passes.end(), node.name.begin(), node.name.end());
-      const int of_passes = number_of(std::move(passes));
-      places.push_back({of_passes, number, number, of_passes});
-      continue;
-    }
+    const bool apart = here < 0;  // its groups lie as those of any stage that begins at the same place of such a node
     const int block = plan.tensor * plan.context * program::expert_replicas(plan);
     const bool tiles = node.devices % block == 0 || block % node.devices == 0;
-    std::vector<int> passes{4,
+    std::vector<int> passes{apart ? 5 : 4,
                             plan.tensor,
                             plan.context,
                             plan.context_heads,
                             plan.expert,
                             plan.expert_tensor,
                             std::min(node.devices, plan.ranks()),
-                            tiles ? 0 : ranks};
+                            apart ? plan.data : 0,
+                            apart ? offset : (tiles ? 0 : ranks)};
     passes.insert(passes.end(), node.name.begin(), node.name.end());
     const int of_passes = number_of(std::move(passes));
     places.push_back({of_passes, number, number, of_passes});

@@ -152,6 +152,7 @@ std::string refusal_of(const program::Job& job, const char* trainer) {
   request.job.plan.precision = job.plan.precision;
   request.job.plan.moment_dtype = job.plan.moment_dtype;
   request.job.training.optimizer = job.training.optimizer;
+  request.job.training.lora = job.training.lora;
   try {
     for_trainer(request, *find_trainer_space(trainer));
   } catch (const base::Failure& failure) {

@@ -25,7 +25,7 @@ void append(Key& key, const ChunkKey& kind) {
                          kind.again, kind.phase});
 }
 
-constexpr std::size_t kMostLayers = 4096;  // some 100 MB
+constexpr std::size_t kMostLayers = 4096;  // up to 150 MB
 constexpr auto kStagingAt = static_cast<std::size_t>(Space::kStaging);
 
 bool keeps(Storage storage) { return storage == Storage::kNone; }

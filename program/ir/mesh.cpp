@@ -114,8 +114,7 @@ std::vector<int> Mesh::members(Group group, int rank) const {
       break;
     case Group::kShard:
       for (int c = 0; c < context(); ++c) {
-        const int first = here.data / shard_ * shard_;
-        along([c, first](Coordinates& at, int i) { at.data = first + i, at.context = c; }, shard_);
+        along([&, c](Coordinates& at, int i) { at.data = here.data / shard_ * shard_ + i, at.context = c; }, shard_);
       }
       break;
     case Group::kReplica:

@@ -67,6 +67,22 @@ TEST(Resume, KeepsTheBitsOfNarrowMoments) {
   }
 }
 
+// A shard of the momenta, and whole ones after it.
+TEST(Resume, GoesOnWithMuonWhoseStateIsShared) {
+  program::Job job = small_job(plan_of(1, 2, 2, 1));
+  job.training.optimizer.kind = program::Update::kMuon;
+  const Toy straight = whole_run(job, 6);
+  for (const int zero_stage : {1, 0}) {
+    const Folder folder;
+    train(job, folder.path(), 6, false, 3);
+    program::Job other = job;
+    other.plan.zero_stage = zero_stage;
+    const Toy rest = train(other, folder.path(), 6, true);
+    EXPECT_EQ(rest.losses, last(straight.losses, 3)) << zero_stage;
+    EXPECT_EQ(first_difference(rest.whole, straight.whole), "") << zero_stage;
+  }
+}
+
 // Matrices have a momentum and no second moment; the other optimizer could not go on with it.
 TEST(Resume, GoesOnWithMuon) {
   for (const program::DType precision : {program::DType::kFp64, program::DType::kBf16}) {

@@ -30,6 +30,7 @@ constexpr double kScaleRoom = 26;  // pixels below what is fitted, for the scale
 constexpr double kZoomStep = 1.25;
 constexpr double kClosest = 60, kFarthest = 0.02;
 constexpr double kDragFrom = 6;  // pixels
+constexpr double kWireRoom = 9;  // of the map, at the right of a rack, above which its wire is
 constexpr int kVeil = 170;       // of 256: the share of the ground over what is not selected
 constexpr double kPan = 60;
 
@@ -50,7 +51,8 @@ void draw_rack_number(QPainter& painter, const QRectF& rack, double title, int n
   font.setPixelSize(kLeastText);
   const QFontMetricsF metrics(font);
   QString words = QString("rack %1").arg(number);
-  if (metrics.horizontalAdvance(words) + 3 > rack.width()) words = QString::number(number);
+  const double room = rack.width() - kWireRoom * title / kRackTitle;
+  if (metrics.horizontalAdvance(words) + 3 > room) words = QString::number(number);
   const QRectF plate(rack.left(), rack.top() + title - kLeastText - 1, metrics.horizontalAdvance(words) + 3,
                      kLeastText + 1);
   if (plate.width() > rack.width() || plate.height() > rack.height()) return;

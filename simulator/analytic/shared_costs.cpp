@@ -53,10 +53,10 @@ bool issues_longer(const Plan& plan) {
 Key pass_fields(const Job& job, const ChunkKey& kind) {
   const Plan& p = job.plan;
   const bool dense = job.model.experts && is_dense_layer(job, kind);
-  Key key = key_of(p.tensor, p.context, p.context_method, p.context_heads, dense ? 1 : p.expert,
-                   dense ? 0 : p.expert_tensor, p.micro_batch, p.sequence_parallel, p.overlap.tensor,
-                   program::traits_of(p.schedule).splits_backward, p.offload.activations, p.attention, p.overlap.expert,
-                   issues_longer(p));
+  Key key =
+      key_of(p.tensor, p.context, p.context_method, p.context_heads, dense ? 1 : p.expert, dense ? 0 : p.expert_tensor,
+             p.micro_batch, p.sequence_parallel, p.overlap.tensor, program::traits_of(p.schedule).splits_backward,
+             p.offload.activations, p.attention, p.overlap.expert, issues_longer(p));
   append(key, kind);
   return key;
 }

@@ -38,11 +38,10 @@ class GroupPlaces {
   const std::vector<GroupPlacement>& of(program::Group group);
 
  private:
-  static constexpr std::size_t kGroups = static_cast<std::size_t>(program::Group::kWorld) + 1;
   const program::Mesh& mesh_;
   const hardware::Cluster& cluster_;
   int rank_;
-  std::array<std::optional<std::vector<GroupPlacement>>, kGroups> known_;
+  std::array<std::optional<std::vector<GroupPlacement>>, program::kGroups> known_;
 };
 
 /// `program`: its stack, mesh and settings count.

@@ -146,12 +146,14 @@ TEST_F(Judged, IdleTimeHasTheColourOfItsLaneInEveryTheme) {
   ASSERT_TRUE(QTest::qWaitFor([&] { return window_.view_is_ready(); }, kPatienceMs));
   for (const Theme theme : {Theme::kDark, Theme::kLight}) {
     apply_theme(theme);
-    QTest::qWait(20);
     const auto& panel = *window_.timeline().findChild<BreakdownPanel*>();
-    const auto found = panel.table().findItems("idle", Qt::MatchExactly | Qt::MatchRecursive);
-    ASSERT_FALSE(found.empty());
-    const QImage swatch = found[0]->icon(0).pixmap(12, 12).toImage();
-    EXPECT_EQ(swatch.pixel(6, 6) & 0xffffffU, TimelineColours(QApplication::palette()).lane & 0xffffffU);
+    const auto is_lane = [&] {
+      const auto found = panel.table().findItems("idle", Qt::MatchExactly | Qt::MatchRecursive);
+      if (found.empty()) return false;
+      const QImage swatch = found[0]->icon(0).pixmap(12, 12).toImage();
+      return (swatch.pixel(6, 6) & 0xffffffU) == (TimelineColours(QApplication::palette()).lane & 0xffffffU);
+    };
+    EXPECT_TRUE(QTest::qWaitFor(is_lane, 2'000));
   }
 }
 
@@ -189,8 +191,7 @@ TEST_F(Judged, RanksOfContextAreTold) {
   Scenario scenario = staged_scenario();
   scenario.file.job.plan.context = 2;
   scenario.file.job.plan.attention = program::Attention::kFlash;
-  scenario.file.job.plan.data = std::max(1, scenario.file.job.plan.data / 2);
-  begin(scenario);
+  begin(with_cluster(scenario, "dgx-a100-80gb:2"));
   ASSERT_TRUE(window_.document().evaluation()->runs()) << window_.document().evaluation()->refusal;
   EXPECT_THAT(rank_name(*window_.document().evaluation()->program, 0), HasSubstr(" · cp 0"));
 }

@@ -42,12 +42,14 @@ TEST_F(RowLayoutTest, GrowsIntoTheRoomThereIsToTwiceItsHeight) {
   EXPECT_EQ(layout.height(), 12 + 15 + 2 * 92);
 }
 
-// 155 pixels have no room in 120; without the lanes of ranks there are 15 + 3 · 20 and 4 gaps: 83. In 60 all is folded
-// into one row, which grows to four times its height.
+// 155 pixels have no room in 120, those without the lanes of one rank have, 36 fewer; without the lanes of both there
+// are 15 + 3 · 20 and 4 gaps: 83. In 30 all is folded into one row, which grows to four times its height.
 TEST_F(RowLayoutTest, FoldsUntilAllHasRoom) {
   layout.fold_to(200);
   EXPECT_EQ(layout.height(), 155);
   layout.fold_to(120);
+  EXPECT_EQ(layout.height(), 119);
+  layout.fold_to(118);
   EXPECT_EQ(layout.height(), 83);
   layout.fold_to(30);
   EXPECT_EQ(names(layout, *store), (std::vector<std::string>{"cluster"}));

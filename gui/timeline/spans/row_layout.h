@@ -45,8 +45,8 @@ class RowLayout {
   void set_folded(RowId id, bool folded);
   /// Folds every row of that kind, or opens it.
   void set_all_folded(RowKind kind, bool folded);
-  /// Folds devices, then nodes, then whole timelines, until all has a height of so many pixels; of the last kind as many
-  /// of every timeline as there is room for stay open.
+  /// Folds devices, then nodes, then whole timelines, until all has a height of so many pixels; of the last kind as
+  /// many of every timeline as there is room for stay open.
   void fold_to(int pixels);
   /// Shows what lies below one row alone, or everything again. The row is opened.
   void set_only(std::optional<RowId> row);

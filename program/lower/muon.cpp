@@ -86,6 +86,10 @@ std::optional<Infeasible> check_muon(const Job& job) {
     return without("offloaded state; of offload use activations alone");
   }
   if (plan.compression != Compression::kNone) return without("compressed gradients; use compression none");
+  // Momenta are gathered among replicas that come to their steps in different orders.
+  if (plan.zero_stage > 0 && !plan.replica_micro_batch.empty()) {
+    return without("ZeRO with replicas of different micro-batches; use zero_stage 0, or leave replica_micro_batch out");
+  }
   if (plan.expert > 1 && job.model.linear_bias) {
     return without("biases of experts that are spread over ranks; use expert 1, or a model without them");
   }

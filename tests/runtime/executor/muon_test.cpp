@@ -34,6 +34,19 @@ double squares_of_update(const std::vector<double>& before, const std::vector<do
   return sum;
 }
 
+// Those replicas come to their steps in different orders, and would wait for each other.
+TEST(Muon, RefusesZeroWithReplicasOfDifferentMicroBatches) {
+  program::Job job = muon_job(1, 1, 2);
+  job.plan.replica_micro_batch = {2, 1};
+  job.training.global_batch = 6;
+  EXPECT_FALSE(program::check(job));
+  job.plan.zero_stage = 1;
+  const auto refused = program::check(job);
+  ASSERT_TRUE(refused);
+  EXPECT_EQ(refused->rule, "muon-supported");
+  EXPECT_NE(refused->reason.find("replica_micro_batch"), std::string::npos) << refused->reason;
+}
+
 // The squares of a matrix add up to those of its singular values: near 1 each, times 0.2 sqrt(max(rows, columns)), but
 // for those that were too small, some of 32. A matrix of q, k and v is three. (OptimizerLoops.* has the values one by
 // one.)

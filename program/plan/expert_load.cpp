@@ -47,8 +47,9 @@ std::vector<std::int64_t> read_expert_load(const std::filesystem::path& path) {
     counts.push_back(count);
     at = text.find_first_not_of(kBetween, end);
   }
-  if (counts.empty())
+  if (std::ranges::all_of(counts, [](std::int64_t count) { return count == 0; })) {  // none, too
     throw base::Failure(base::ErrorKind::kInput, file + ": does not say how often experts were chosen");
+  }
   return counts;
 }
 

@@ -49,6 +49,8 @@ TEST_F(ExpertLoadFile, IsCountsInOrder) {
             path_ +
                 ": \"many\" does not say how often an expert was chosen; that is a whole number from 0 to "
                 "1125899906842624");
+  write("0 0 0");
+  EXPECT_EQ(input_error([&] { read_expert_load(path_); }), path_ + ": does not say how often experts were chosen");
 }
 
 Job loaded_job() {

@@ -35,33 +35,27 @@ constexpr int kVeil = 170;       // of 256: the share of the ground over what is
 constexpr double kPan = 60;
 
 /// Where there is room for letters that can be read.
-void draw_small_label(QPainter& painter, const QRectF& box, const QString& words, const QColor& ink) {
-  QFont font = painter.font();
-  font.setPixelSize(kLeastText);
-  const QFontMetricsF metrics(font);
-  if (box.height() < kLeastText || box.width() < metrics.horizontalAdvance(words) + 2) return;
-  painter.setFont(font);
+void draw_small_label(QPainter& painter, ShapedWords& shaped, const QRectF& box, const QString& words,
+                      const QColor& ink) {
+  if (box.height() < kLeastText || box.width() < shaped.width_of(kLeastText, words) + 2) return;
   painter.setPen(ink);
-  painter.drawText(box, Qt::AlignCenter, words);
+  shaped.draw_centred(painter, box, kLeastText, words);
 }
 
 /// Above the corner of a rack that is too small for a title, on a plate that leaves its first node free.
-void draw_rack_number(QPainter& painter, const QRectF& rack, double title, int number, const QPalette& palette) {
-  QFont font = painter.font();
-  font.setPixelSize(kLeastText);
-  const QFontMetricsF metrics(font);
+void draw_rack_number(QPainter& painter, ShapedWords& shaped, const QRectF& rack, double title, int number,
+                      const QPalette& palette) {
   QString words = QString("rack %1").arg(number);
   const double room = rack.width() - kWireRoom * title / kRackTitle;
-  if (metrics.horizontalAdvance(words) + 3 > room) words = QString::number(number);
-  const QRectF plate(rack.left(), rack.top() + title - kLeastText - 1, metrics.horizontalAdvance(words) + 3,
+  if (shaped.width_of(kLeastText, words) + 3 > room) words = QString::number(number);
+  const QRectF plate(rack.left(), rack.top() + title - kLeastText - 1, shaped.width_of(kLeastText, words) + 3,
                      kLeastText + 1);
   if (plate.width() > rack.width() || plate.height() > rack.height()) return;
   QColor ground = palette.color(QPalette::Base);
   ground.setAlpha(230);
-  painter.setFont(font);
   painter.fillRect(plate, ground);
   painter.setPen(palette.color(QPalette::WindowText));
-  painter.drawText(plate, Qt::AlignCenter, words);
+  shaped.draw_centred(painter, plate, kLeastText, words);
 }
 
 }  // namespace
@@ -237,7 +231,7 @@ void ClusterCanvas::draw_node(QPainter& painter, const MapNode& node) const {
   if (slot < kSmallestSlot) {
     const QColor colour = colour_of(node.first_device);
     painter.fillRect(box, colour);
-    return draw_small_label(painter, box, labels_of(node), ink_on(colour));
+    return draw_small_label(painter, shaped_, box, labels_of(node), ink_on(colour));
   }
   for (std::size_t i = 0; i < node.places.size(); ++i) {
     const int device = node.first_device + static_cast<int>(i);
@@ -259,17 +253,13 @@ void ClusterCanvas::draw_node(QPainter& painter, const MapNode& node) const {
     }
     if (slot >= kLabelSlot) {
       painter.setPen(ink_on(colour));
-      QFont font = painter.font();
-      font.setPixelSize(std::clamp(static_cast<int>(slot * 0.36), kLeastText, 18));
-      painter.setFont(font);
-      painter.drawText(place, Qt::AlignCenter, label_of(device));
+      shaped_.draw_centred(painter, place, std::clamp(static_cast<int>(slot * 0.36), kLeastText, 18), label_of(device));
     }
   }
   const std::optional<Title> title = title_of(node);
   if (!title) return;
-  painter.setFont(title->font);
   painter.setPen(palette().color(QPalette::WindowText));
-  painter.drawText(title->line, Qt::AlignVCenter | Qt::AlignLeft, title->words);
+  shaped_.draw_left(painter, title->line, title->font.pixelSize(), title->words);
 }
 
 std::optional<ClusterCanvas::Title> ClusterCanvas::title_of(const MapNode& node) const {
@@ -284,18 +274,20 @@ std::optional<ClusterCanvas::Title> ClusterCanvas::title_of(const MapNode& node)
   } else if (labelled) {
     name = "node " + name;
   }
-  Title title{QRectF(box.left() + 3 * zoom_, box.top(), box.width() - 12 * zoom_, high), name, font()};
+  const QRectF line(box.left() + 3 * zoom_, box.top(), box.width() - 12 * zoom_, high);
+  shaped_.set_font(font());
   int pixels = std::clamp(static_cast<int>(high * kTitleShare), kLeastText, 15);
-  title.font.setPixelSize(pixels);
-  while (pixels > kLeastText && QFontMetricsF(title.font).horizontalAdvance(name) > title.line.width()) {
-    title.font.setPixelSize(--pixels);
+  while (pixels > kLeastText && shaped_.width_of(pixels, name) > line.width()) --pixels;
+  Title title{line, name, shaped_.font_of(pixels)};
+  if (shaped_.width_of(pixels, name) > line.width()) {
+    title.words = QFontMetricsF(title.font).elidedText(name, Qt::ElideRight, line.width());
   }
-  title.words = QFontMetricsF(title.font).elidedText(name, Qt::ElideRight, title.line.width());
   return title;
 }
 
 void ClusterCanvas::paintEvent(QPaintEvent* event) {
   QPainter painter(this);
+  shaped_.set_font(font());
   painter.fillRect(event->rect(), palette().color(QPalette::Window));
   const QRectF seen = QRectF(rect());
   std::vector<std::pair<QRectF, int>> small_racks;
@@ -309,18 +301,17 @@ void ClusterCanvas::paintEvent(QPaintEvent* event) {
     if (const double title = kRackTitle * zoom_; title < kTitlePixels) {
       small_racks.emplace_back(box, static_cast<int>(r));
     } else {
-      QFont font = painter.font();
-      font.setPixelSize(std::clamp(static_cast<int>(title * kTitleShare), kLeastText, 16));
-      painter.setFont(font);
       painter.setPen(palette().color(QPalette::WindowText));
-      painter.drawText(QRectF(box.left() + 3 * zoom_, box.top(), box.width(), title), Qt::AlignVCenter,
-                       QString("rack %1").arg(r));
+      shaped_.draw_left(painter, QRectF(box.left() + 3 * zoom_, box.top(), box.width(), title),
+                        std::clamp(static_cast<int>(title * kTitleShare), kLeastText, 16), QString("rack %1").arg(r));
     }
   }
   for (const MapNode& node : map_.nodes) {
     if (on_screen(node.box).intersects(seen)) draw_node(painter, node);
   }
-  for (const auto& [box, number] : small_racks) draw_rack_number(painter, box, kRackTitle * zoom_, number, palette());
+  for (const auto& [box, number] : small_racks) {
+    draw_rack_number(painter, shaped_, box, kRackTitle * zoom_, number, palette());
+  }
   if (map_.bytes_per_s_per_unit > 0) {
     painter.setFont(font());
     draw_link_scale(painter, QRectF(rect()), map_.bytes_per_s_per_unit / zoom_, palette());

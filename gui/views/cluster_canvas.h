@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "gui/look/shaped_words.h"
 #include "gui/model/cluster_map.h"
 #include "gui/model/evaluation.h"
 
@@ -114,6 +115,7 @@ class ClusterCanvas : public QWidget {
   QPointF last_;
   std::optional<int> dragged_stage_;
   bool panning_ = false;
+  mutable ShapedWords shaped_;
 };
 
 }  // namespace trivium::gui

@@ -176,7 +176,7 @@ class Reader {
       base::refuse(where_, fmt::format("{} has the shape [{}], the model and adapter_config.json need [{}]",
                                        base::quote(name), fmt::join(entry.shape, ", "), fmt::join(shape, ", ")));
     }
-    if (entry.number > Number::kF16) base::refuse(where_, fmt::format("{} is not of floats", base::quote(name)));
+    if (!is_float(entry.number)) base::refuse(where_, fmt::format("{} is not of floats", base::quote(name)));
     taken_.insert(name);
     std::vector<float> all(static_cast<std::size_t>(shape[0] * shape[1]));
     const std::byte* bytes = file_.bytes_of(entry).data();

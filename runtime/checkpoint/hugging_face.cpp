@@ -15,6 +15,7 @@
 #include "runtime/checkpoint/families.h"
 #include "runtime/checkpoint/hugging_face_table.h"
 #include "runtime/checkpoint/weight_files.h"
+#include "runtime/checkpoint/weight_values.h"
 #include "runtime/checkpoint/whole.h"
 
 namespace trivium::runtime::checkpoint {
@@ -208,12 +209,6 @@ std::vector<std::int64_t> shape_of(const Correspondence& c, std::int64_t width) 
   return c.transposed ? std::vector{width, c.block_rows()} : std::vector{c.rows, width};
 }
 
-/// A tensor and the file that it is in.
-struct Found {
-  const TensorEntry* entry = nullptr;
-  const SafetensorsFile* file = nullptr;
-};
-
 /// Tensors of the files by the name transformers gives them today: GPT-2's older files lack the first word.
 class Names {
  public:
@@ -302,35 +297,35 @@ class Reading {
  private:
   WholeTensor read(const Correspondence& c) {
     WholeTensor tensor{c.rows, c.columns, std::vector<float>(static_cast<std::size_t>(c.rows * c.columns))};
-    if (const auto fused = c.fused.empty() ? std::nullopt : names_.take(c.fused)) {
+    if (const auto fused = c.fused.empty() ? std::nullopt : take_values(c.fused)) {
       fill(tensor, c, *fused, 0, c.columns);
       return tensor;
     }
     for (std::size_t i = 0; i < c.theirs.size(); ++i) {
-      const auto found = names_.take(c.theirs[i]);
-      if (!found) base::refuse(where_, fmt::format("it has no tensor {}", base::quote(c.theirs[i])));
-      fill(tensor, c, *found, i, c.widths[i % c.widths.size()]);
+      const auto values = take_values(c.theirs[i]);
+      if (!values) base::refuse(where_, fmt::format("it has no tensor {}", base::quote(c.theirs[i])));
+      fill(tensor, c, *values, i, c.widths[i % c.widths.size()]);
     }
     return tensor;
   }
 
-  void fill(WholeTensor& tensor, const Correspondence& c, const Found& found, std::size_t part,
+  std::optional<WeightValues> take_values(const std::string& name) {
+    return WeightValues::take(
+        name, [&](const std::string& other) { return names_.take(other); }, where_);
+  }
+
+  void fill(WholeTensor& tensor, const Correspondence& c, const WeightValues& values, std::size_t part,
             std::int64_t width) const {
-    const TensorEntry& entry = *found.entry;
     const std::vector<std::int64_t> expected = shape_of(c, width);
-    if (entry.shape != expected) {
-      base::refuse(where_, fmt::format("{} has the shape [{}], the model needs [{}]", base::quote(entry.name),
-                                       fmt::join(entry.shape, ", "), fmt::join(expected, ", ")));
+    if (values.shape() != expected) {
+      base::refuse(where_, fmt::format("{} has the shape [{}], the model needs [{}]", base::quote(values.name()),
+                                       fmt::join(values.shape(), ", "), fmt::join(expected, ", ")));
     }
-    if (entry.number > Number::kF16) {
-      base::refuse(where_, fmt::format("{} is not of floats", base::quote(entry.name)));
-    }
-    const std::byte* values = found.file->bytes_of(entry).data();
     const float offset = stored_ == Stored::kWeights ? c.offset : 0;
     for (std::int64_t row = 0; row < c.block_rows(); ++row) {
       for (std::int64_t column = 0; column < width; ++column) {
         tensor.values[static_cast<std::size_t>(c.ours_at(part, row, column))] =
-            offset + static_cast<float>(element(values, place_of(c, width, row, column), entry.number));
+            offset + values.at(place_of(c, width, row, column));
       }
     }
   }

@@ -17,10 +17,12 @@
 
 namespace trivium::runtime::checkpoint {
 
-/// Number formats of the files that are read here; integers are known by size only, as no weight has such a type.
-enum class Number : std::uint8_t { kF64, kF32, kBf16, kF16, kI64, kI32, kI16, kI8, kU8, kBool };
+/// Number formats of the files that are read here. Weights are floats of 16 bits and more, or 8-bit floats and packed
+/// bytes with scales (weight_values.h); other integers are known by size only.
+enum class Number : std::uint8_t { kF64, kF32, kBf16, kF16, kI64, kI32, kI16, kI8, kU8, kBool, kF8E4M3, kF8E5M2 };
 std::int64_t size_of(Number number);
 std::string_view name_of(Number number);  ///< "F32", …
+bool is_float(Number number);             ///< F64, F32, BF16 or F16: a number by itself
 
 /// One tensor of a file, row-major.
 struct TensorEntry {

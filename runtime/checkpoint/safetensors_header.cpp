@@ -28,7 +28,7 @@ struct NumberName {
   const char* name;
   std::int64_t bytes;
 };
-constexpr std::array<NumberName, 10> kNumbers{{{Number::kF64, "F64", 8},
+constexpr std::array<NumberName, 12> kNumbers{{{Number::kF64, "F64", 8},
                                                {Number::kF32, "F32", 4},
                                                {Number::kBf16, "BF16", 2},
                                                {Number::kF16, "F16", 2},
@@ -37,7 +37,9 @@ constexpr std::array<NumberName, 10> kNumbers{{{Number::kF64, "F64", 8},
                                                {Number::kI16, "I16", 2},
                                                {Number::kI8, "I8", 1},
                                                {Number::kU8, "U8", 1},
-                                               {Number::kBool, "BOOL", 1}}};
+                                               {Number::kBool, "BOOL", 1},
+                                               {Number::kF8E4M3, "F8_E4M3", 1},
+                                               {Number::kF8E5M2, "F8_E5M2", 1}}};
 
 Number read_number(const base::JsonReader& reader) {
   const std::string name = reader.text();
@@ -72,6 +74,7 @@ TensorEntry tensor_of(const std::string& name, const base::JsonReader& reader) {
 
 std::int64_t size_of(Number number) { return kNumbers[static_cast<std::size_t>(number)].bytes; }
 std::string_view name_of(Number number) { return kNumbers[static_cast<std::size_t>(number)].name; }
+bool is_float(Number number) { return number <= Number::kF16; }
 
 SafetensorsHeader parse_safetensors(std::span<const std::byte> content, const std::string& file) {
   std::uint64_t length = 0;

@@ -19,4 +19,5 @@ list(APPEND runtime_sources
   ${CMAKE_CURRENT_LIST_DIR}/safetensors_header.cpp
   ${CMAKE_CURRENT_LIST_DIR}/stored.cpp
   ${CMAKE_CURRENT_LIST_DIR}/weight_files.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/weight_values.cpp
   ${CMAKE_CURRENT_LIST_DIR}/whole.cpp)

@@ -170,7 +170,7 @@ StoredTensors::StoredTensors(const std::vector<std::filesystem::path>& files) {
       if (!name) complain("not the name of a piece of a checkpoint");
       const Box& box = name->box;
       if (entry.shape != std::vector{box.rows, box.columns}) complain("the shape is not that of the box in the name");
-      if (size_of(entry.number) < 2 || entry.number > Number::kF16) complain("weights must be floating-point numbers");
+      if (!is_float(entry.number)) complain("weights must be floating-point numbers");
       if (box.row > kLargest || box.column > kLargest) complain("the box lies outside any tensor");
       StoredTensor& tensor = tensors_[static_cast<std::size_t>(name->state)][name->tensor];
       tensor.rows = std::max(tensor.rows, box.row + box.rows);

@@ -36,6 +36,7 @@ void allow_device_members(const base::JsonReader& device) {
                      "flash_attention",
                      "idle_power",
                      "peak_power",
+                     "power_limit",
                      "compute_scale",
                      "gemm_efficiency",
                      "wgrad_efficiency",
@@ -57,6 +58,9 @@ class DeviceReader {
     read_calibrated();
     if (to_.reserved >= to_.memory) from_.plain().fail("reserved is not below memory; nothing would be left");
     if (to_.peak_power < to_.idle_power) from_.plain().fail("peak_power is below idle_power");
+    if (!from_.has("power_limit")) return;
+    if (to_.power_limit <= to_.idle_power) from_.plain().at("power_limit").fail("must be above idle_power");
+    if (to_.power_limit > to_.peak_power) from_.plain().at("power_limit").fail("must not be above peak_power");
   }
 
  private:
@@ -76,6 +80,7 @@ class DeviceReader {
     to_.multiprocessors = static_cast<int>(from_.constant("multiprocessors").integer(1, 100000));
     to_.idle_power = from_.constant("idle_power").watts();
     to_.peak_power = from_.constant("peak_power").watts();
+    if (from_.has("power_limit")) to_.power_limit = from_.constant("power_limit").watts();
   }
 
   void read_calibrated() {
@@ -221,6 +226,7 @@ nlohmann::json device_to_json(const Device& device) {
                          {"wgrad_efficiency", device.wgrad_efficiency},
                          {"memory_efficiency", device.memory_efficiency},
                          {"kernel_issue", exact_text(device.kernel_issue)}};
+  if (device.power_limit.value() > 0) json["power_limit"] = exact_text(device.power_limit);
   json["peak"] = nlohmann::json::object();
   for (const auto& [arithmetic, rate] : device.peak) {
     json["peak"][kArithmeticNames[static_cast<std::size_t>(arithmetic)]] = exact_text(rate);

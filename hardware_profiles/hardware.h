@@ -53,6 +53,7 @@ struct Device {
   int multiprocessors = 0;  ///< SMs; 1 for a CPU core
   bool flash_attention = false;
   base::Watts idle_power, peak_power;
+  base::Watts power_limit;  ///< that it is held to (`nvidia-smi -pl`), below peak_power; 0: to none
 
   // Calibrated physics, shared by all runs on the machine (docs/explanation/cost-model.md has the formulas).
   double compute_scale = 1.0;       ///< sustained clocks of this cluster against the reference
@@ -64,6 +65,12 @@ struct Device {
   Fp8Rates fp8;
   /// By op kind name, of attention also by its kernels (program::RateKind); replaces the physics for that kind.
   std::map<std::string, OpRate> op_rates;
+
+  /// What it draws at full load.
+  base::Watts full_power() const { return power_limit.value() > 0 ? power_limit : peak_power; }
+  /// Of the peak, the clocks that products and fused attention run at: compute_scale, which is that of peak_power, less
+  /// what a lower power_limit takes from it.
+  double sustained_scale() const;
 };
 
 /// How the devices of one node reach each other.

@@ -41,7 +41,7 @@ std::vector<std::pair<std::string, std::string>> cluster_totals(const hardware::
     memory += devices * static_cast<double>(node.device.memory.value());
     host += group.count * static_cast<double>(node.host_memory.value());
     network += static_cast<double>(group.count) * node.adapters * node.network.bandwidth.value();
-    watts += devices * node.device.peak_power.value() + group.count * node.overhead_power.value();
+    watts += devices * node.device.full_power().value() + group.count * node.overhead_power.value();
     price += group.count * node.price.value();
     has_power = has_power && node.device.peak_power.value() > 0;
     is_priced = is_priced && node.price.value() > 0;

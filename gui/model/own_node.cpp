@@ -79,6 +79,7 @@ const std::vector<NodeField>& node_fields() {
       {"/device/peak/fp8", "Peak in fp8", "Dense, of a device; none: it has no fp8"},
       {"/device/memory_bandwidth", "Memory bandwidth", "Of a device: 3.35 TB/s"},
       {"/device/peak_power", "Power of a device", "At full load: 700 W"},
+      {"/device/power_limit", "Its power limit", "That it is held to, as by nvidia-smi -pl: 500 W; none: its full power"},
       {"/intra/bandwidth", "Link inside the node", "One direction, of a device: 450 GB/s"},
       {"/intra/latency", "Its latency", "5 us"},
       {"/adapters", "Network adapters", "Of the node"},

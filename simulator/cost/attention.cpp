@@ -39,7 +39,7 @@ base::Seconds flash_time(const program::Op& op, const hardware::Device& device) 
   const bool forward = op.kind == program::OpKind::kAttention || op.kind == program::OpKind::kAttentionBlock;
   const double share = forward ? device.physics.flash_forward : device.physics.flash_backward;
   const double rate =
-      peak_of(device, op.dtype).value() * device.compute_scale * share * span / (span + device.physics.flash_ramp);
+      peak_of(device, op.dtype).value() * device.sustained_scale() * share * span / (span + device.physics.flash_ramp);
   return base::Seconds(op.flops / rate);
 }
 

@@ -114,7 +114,7 @@ base::Seconds core_time(const program::Op& op, const hardware::Device& device) {
       base::Bytes(core_bytes(op, device)) / (device.memory_bandwidth * device.memory_efficiency) + device.kernel_issue;
   if (op.flops > 0) {
     const double efficiency =
-        device.gemm_efficiency * device.compute_scale * (is_wgrad(op.kind) ? device.wgrad_efficiency : 1.0);
+        device.gemm_efficiency * device.sustained_scale() * (is_wgrad(op.kind) ? device.wgrad_efficiency : 1.0);
     time += base::Flops(op.flops) / (peak_of(device, op.dtype) * efficiency);
   }
   return time;

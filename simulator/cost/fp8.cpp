@@ -49,7 +49,7 @@ GemmRates fp8_rates(const hardware::Device& device, Fp8 recipe, program::DType r
   const hardware::ScaledProduct& product = found->second;
   GemmRates rates = gemm_rates(device, result, 1);
   rates.sustained = device.peak.at(arithmetic_of(recipe)) *
-                    (device.compute_scale * device.gemm_efficiency * product.efficiency * efficiency);
+                    (device.sustained_scale() * device.gemm_efficiency * product.efficiency * efficiency);
   rates.operand_size = recipe == Fp8::kNvfp4 ? 0.5 : 1;
   rates.ramp = product.ramp;
   rates.tiles_alike = true;

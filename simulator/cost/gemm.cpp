@@ -54,7 +54,7 @@ base::FlopsPerSecond peak_of(const hardware::Device& device, program::DType type
 
 GemmRates gemm_rates(const hardware::Device& device, program::DType type, double efficiency) {
   GemmRates rates;
-  rates.sustained = peak_of(device, type) * (device.compute_scale * device.gemm_efficiency * efficiency);
+  rates.sustained = peak_of(device, type) * (device.sustained_scale() * device.gemm_efficiency * efficiency);
   rates.memory = device.memory_bandwidth * kMemoryShare;
   rates.multiprocessors = std::max(1, device.multiprocessors);
   rates.ramp = device.physics.product_ramp;

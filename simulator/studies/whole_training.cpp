@@ -21,7 +21,7 @@ std::optional<WholeTraining> whole_training(const program::Job& job, const hardw
   for (const hardware::NodeGroup& group : placed.get().groups) {
     const int devices = std::min(left, group.count * group.node.devices);
     const int nodes = (devices + group.node.devices - 1) / group.node.devices;
-    watts += devices * group.node.device.peak_power.value() + nodes * group.node.overhead_power.value();
+    watts += devices * group.node.device.full_power().value() + nodes * group.node.overhead_power.value();
     dollars_per_hour += nodes * group.node.price.value();
     priced = priced && (nodes == 0 || group.node.price.value() > 0);
     left -= devices;

@@ -82,10 +82,29 @@ TEST(Device, NamesTheMemberThatIsWrong) {
   };
   EXPECT_EQ(with("reserved", "8 GiB"), "node.json#/device: reserved is not below memory; nothing would be left");
   EXPECT_EQ(with("idle_power", "101 W"), "node.json#/device: peak_power is below idle_power");
+  EXPECT_EQ(with("power_limit", "1 W"), "node.json#/device/power_limit: must be above idle_power");
+  EXPECT_EQ(with("power_limit", "101 W"), "node.json#/device/power_limit: must not be above peak_power");
   EXPECT_EQ(with("peak", {{"bf61", "1 TFLOP/s"}}),
             "node.json#/device/peak/bf61: unknown arithmetic \"bf61\"; did you mean \"bf16\"?");
   EXPECT_EQ(with("gemm_efficiency", 0), "node.json#/device/gemm_efficiency: 0 is not within 0.001 to 1");
   EXPECT_EQ(with("sources", nlohmann::json::object()), "node.json#/device/sources: move it to the sources of the node");
+}
+
+// (400 - 70) of (700 - 70) W to the power of 0.65: 0.6568.
+TEST(Device, HeldToLessPowerRunsAtLowerClocks) {
+  nlohmann::json json = node_with({{"base", "h100-sxm-80gb"}, {"compute_scale", 0.8}});
+  json["sources"]["/device/compute_scale"] = "test";
+  const Node free = node_from_json(json, "node.json");
+  EXPECT_EQ(free.device.sustained_scale(), 0.8);
+  EXPECT_EQ(free.device.full_power().value(), 700);
+  json["device"]["power_limit"] = "700 W";
+  json["sources"]["/device/power_limit"] = "nvidia-smi -pl";
+  EXPECT_EQ(node_from_json(json, "node.json").device.sustained_scale(), 0.8);
+  json["device"]["power_limit"] = "400 W";
+  const Node held = node_from_json(json, "node.json");
+  EXPECT_NEAR(held.device.sustained_scale(), 0.8 * 0.6568, 1e-4);
+  EXPECT_EQ(held.device.full_power().value(), 400);
+  EXPECT_EQ(node_from_json(to_json(held), "again").device.power_limit.value(), 400);
 }
 
 TEST(Device, WithoutABaseMustBeWhole) {

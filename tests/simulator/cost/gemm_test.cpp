@@ -36,6 +36,17 @@ TEST(Gemm, OfFewRowsIsBoundByReadingItsWeight) {
   EXPECT_NEAR(gemm_time({64, 12288, 12288}, rates_of_a100()).value(), 187.1e-6, 0.2e-6);
 }
 
+// Held to (250 - 55) of (400 - 55) W, products have 0.6901 of their rate; those that wait for memory do not slow down.
+TEST(Gemm, BoundByMemoryDoesNotFeelAPowerLimit) {
+  hardware::Device device = a100();
+  device.idle_power = base::Watts(55), device.peak_power = base::Watts(400);
+  device.power_limit = base::Watts(250);
+  const GemmRates held = gemm_rates(device, program::DType::kFp16, 1.0), free = rates_of_a100();
+  EXPECT_NEAR(held.sustained / free.sustained, 0.6901, 1e-4);
+  EXPECT_NEAR(gemm_time({8192, 8192, 8192}, held) / gemm_time({8192, 8192, 8192}, free), 1 / 0.6901, 1e-3);
+  EXPECT_EQ(gemm_time({64, 12288, 12288}, held), gemm_time({64, 12288, 12288}, free));
+}
+
 // 128 x 128 outputs with k = 65536: at most 4 blocks of 64x64 without splitting, so splitting k must win.
 // Best: 64x64 by 4 splits: 16 blocks = 16/108 + .93 · 92/108 = .94037 waves of 2·64·64·(16384 + 70)/(2.19556e12 · .44)
 // = 139.53 us: 131.2 us; 128x128 by 4: .93259 + … = .93 + .07 · 4/108 = .93259 waves of 285.5 us. Plus 3 us and

@@ -228,7 +228,7 @@ StackTraits fsdp2(std::string_view name) {
   h.memory_traffic = 1.0;
   h.crowded_above = 0;
   h.issue = 0.6;
-  h.hidden_tensor = 0.5;            // async TP: products and collectives in pieces
+  h.hidden_tensor = 0.25;           // async TP; from three pairs of torchtitan's runs (cost-model.md)
   h.gathers_scaled_tensors = true;  // torchao, Float8ColwiseParallel: inputs and gradients are cast, then gathered
   return h;
 }

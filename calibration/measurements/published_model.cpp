@@ -20,13 +20,15 @@ struct Family {
 };
 
 // The first prefix that fits. Llama shapes are the default of gated MLPs, GPT-2 blocks of others.
-constexpr std::array<Family, 10> kFamilies{{
+constexpr std::array<Family, 12> kFamilies{{
     {"deepseek-v3", {}, false, "deepseek-v3"},
     {"gpt-oss-120b", {}, false, "gpt-oss-120b"},
     {"deepseek", "latent attention (MLA) is not replayed from tables yet"},
     {"kimi", "latent attention (MLA) is not replayed from tables yet"},
     {"nemotron-h", "layers of Mamba are not models that Trivium knows"},
     {"nemotron-3", "layers of Mamba are not models that Trivium knows"},
+    {"llama4-maverick", {}, false, "llama4-maverick"},
+    {"llama4-scout", {}, false, "llama4-scout"},
     {"llama4", "layers whose attention differs are not fields of models"},
     {"gpt-oss", "a shape that does not ship"},
     {"llama-", {}, true},  // the Ultra-Scale Playbook's: tie_word_embeddings, as its parameter counts show
@@ -61,8 +63,10 @@ models::Model shipped(const CsvTable::Row& row, std::string_view shape) {
   model.source = row.text("source");
   model.layers = row.integer("layers", 1, CsvTable::Row::kMostCounted);
   model.max_sequence = row.integer("seq", 1, CsvTable::Row::kMostCounted);
-  if (!row.given("dense_layers").empty())
+  const bool in_front = model.experts->every == 1;  // else tables count the dense layers between mixtures
+  if (in_front && !row.given("dense_layers").empty()) {
     model.experts->dense_layers = row.integer("dense_layers", 0, model.layers - 1);
+  }
   return model;
 }
 

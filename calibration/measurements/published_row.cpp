@@ -303,7 +303,7 @@ program::Plan plan_of(const CsvTable::Row& row, const program::StackTraits& stac
   plan.tensor = degree("tp");
   plan.context = degree("cp");
   plan.pipeline = degree("pp");
-  plan.virtual_stages = degree("vpp");
+  plan.virtual_stages = plan.pipeline > 1 ? degree("vpp") : 1;  // a stage that is alone has one, whatever is printed
   plan.data = degree("dp");
   if (!row.given("experts").empty()) {
     plan.expert = degree("ep");
@@ -406,6 +406,12 @@ void read_job(const CsvTable::Row& row, PublishedRun& run) {
   const int stages = run.job.plan.chunks();
   if (stack->balances_by_cost && stages > 1 && stages <= run.job.model.layers) {
     run.job.plan.stage_layers = layers_by_cost(run.job.model, stages);
+  }
+  // Megatron counts embedding and loss as a layer each where a recipe says so (account_for_embedding_in_pipeline_split,
+  // Llama 3.1 405B on 128 chunks), and equal chunks leave them alone in theirs.
+  if (stages > 2 && stages == run.job.model.layers + 2) {
+    run.job.plan.stage_layers.assign(static_cast<std::size_t>(stages), 1);
+    run.job.plan.stage_layers.front() = run.job.plan.stage_layers.back() = 0;
   }
 }
 

@@ -2,6 +2,7 @@
 
 #include "program/lower/adapters.h"
 #include "program/lower/documents.h"
+#include "program/lower/layout.h"
 #include "program/schedules/schedule.h"
 
 namespace trivium::program {
@@ -32,8 +33,10 @@ std::optional<Infeasible> check_adapters(const Job& job) {
     return without("offloaded state beside frozen parameters; of offload use activations alone");
   }
   if (plan.compression != Compression::kNone) return without("compressed gradients of adapters; use compression none");
-  if (!plan.stage_layers.empty() && plan.stage_layers.back() == 0) {
-    return without("the last chunk has no layer, so nothing to train; give it a layer (stage_layers)");
+  const std::vector<int> layers = chunk_layers(job);
+  if (layers.front() == 0 || layers.back() == 0) {
+    return without(fmt::format("the {} chunk has no layer, so nothing to train; give it a layer (stage_layers)",
+                               layers.back() == 0 ? "last" : "first"));
   }
   return std::nullopt;
 }

@@ -279,7 +279,8 @@ Verdict check_experts(const Job& job) {
 Verdict check_pipeline(const Job& job) {
   const Plan& plan = job.plan;
   const std::int64_t chunks = std::int64_t{plan.pipeline} * plan.virtual_stages;  // int only once it fits the layers
-  if (chunks > job.model.layers) {
+  const std::int64_t alone = plan.stage_layers.empty() ? 0 : 2;  // embedding and head may have chunks of their own
+  if (chunks > job.model.layers + alone) {
     return refuse("layers-fill-stages", fmt::format("{} layers cannot fill pipeline {} x virtual_stages {} = {} chunks",
                                                     job.model.layers, plan.pipeline, plan.virtual_stages, chunks));
   }
@@ -301,14 +302,22 @@ Verdict check_pipeline(const Job& job) {
       return refuse("stage-layers-count", fmt::format("stage_layers has {} entries; pipeline x virtual_stages is {}",
                                                       layers.size(), plan.chunks()));
     }
-    if (std::any_of(layers.begin(), layers.end() - 1, [](int n) { return n < 1; }) || layers.back() < 0) {
-      return refuse("stage-layers-positive", "every entry of stage_layers must be 1 or more, the last 0 or more");
+    const auto least = [&](std::size_t chunk) { return chunk == 0 || chunk + 1 == layers.size() ? 0 : 1; };
+    for (std::size_t chunk = 0; chunk < layers.size(); ++chunk) {
+      if (layers[chunk] >= least(chunk)) continue;
+      return refuse("stage-layers-positive",
+                    "every entry of stage_layers must be 1 or more, the first and the last 0 or more");
     }
     const auto sum = std::accumulate(layers.begin(), layers.end(), std::int64_t{0});
     if (sum != job.model.layers) {
       return refuse("stage-layers-sum",
                     fmt::format("stage_layers add up to {}, the model has {} layers", sum, job.model.layers));
     }
+  }
+  if (traits_of(plan.schedule).splits_backward && chunk_layers(job).front() == 0) {
+    return missing("stage_layers", fmt::format("schedule {} splits the backward, and the embedding alone in the "
+                                               "first chunk has only one half of it; give it a layer",
+                                               name_of(plan.schedule)));
   }
   const bool whole = plan.pipeline == 1 || plan.sequence_parallel || plan.scatter_gather != ScatterGather::kOn;
   for (const int size : micro_batch_sizes(plan)) {

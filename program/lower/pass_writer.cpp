@@ -38,9 +38,12 @@ void PassWriter::write_transfers_alone() {
   if (job_.plan.pipeline > 1) write_transfers();
 }
 
+// The embedding alone in its chunk writes the output, and takes the gradient that comes back there.
 void PassWriter::place_ends() {
-  inputs_.push_back(builder_.place("chunk input", Space::kFrame, shape_.type, elements_));
+  const bool embedding_alone = key_.embedding && key_.layers == 0 && !key_.head;
+  if (!embedding_alone) inputs_.push_back(builder_.place("chunk input", Space::kFrame, shape_.type, elements_));
   if (!key_.head) output_ = builder_.place("chunk output", Space::kFrame, shape_.type, elements_);
+  if (embedding_alone) inputs_.push_back(output_);
 }
 
 // The buffer a transfer fills forward is read as layer input and, spent, takes the gradient that is sent back; the

@@ -52,8 +52,11 @@ TEST(CheckPipeline, StageLayersMustMatchStagesAndLayers) {
   };
   EXPECT_EQ(verdict_of(layers({1, 1, 2})),
             "stage-layers-count: stage_layers has 3 entries; pipeline x virtual_stages is 2");
-  EXPECT_EQ(verdict_of(layers({0, 4})),
-            "stage-layers-positive: every entry of stage_layers must be 1 or more, the last 0 or more");
+  EXPECT_EQ(verdict_of(layers({0, 4})), "fits");  // the embedding alone
+  EXPECT_EQ(verdict_of(with([](Job& j) {
+              j.plan.pipeline = 3, j.plan.stage_layers = {2, 0, 2};
+            })),
+            "stage-layers-positive: every entry of stage_layers must be 1 or more, the first and the last 0 or more");
   EXPECT_EQ(verdict_of(layers({4, 0})), "fits");  // the head alone
   EXPECT_EQ(verdict_of(layers({5, -1})).substr(0, 21), "stage-layers-positive");
   EXPECT_EQ(verdict_of(layers({1, 2})), "stage-layers-sum: stage_layers add up to 3, the model has 4 layers");

@@ -102,6 +102,35 @@ TEST(Equivalence, SplitsWhoseLastStageIsTheHeadAloneEqualTheUnsplitRun) {
   expect_equal(plan, false);
 }
 
+TEST(Equivalence, SplitsWhoseFirstStageIsTheEmbeddingAloneEqualTheUnsplitRun) {
+  program::Plan plan = split(1, 3, 1, 1);
+  for (const std::vector<int>& layers : {std::vector{0, 4, 4}, std::vector{0, 8, 0}}) {
+    plan.stage_layers = layers;
+    for (const auto schedule : {program::Schedule::k1f1b, program::Schedule::kGpipe, program::Schedule::kSequential}) {
+      plan.schedule = schedule;
+      expect_equal(plan, true);
+    }
+  }
+  plan.schedule = program::Schedule::k1f1b;
+  plan.recompute = program::Recompute::kFull;
+  expect_equal(plan, true);
+  plan = split(2, 3, 1, 1);
+  plan.stage_layers = {0, 4, 4};
+  plan.sequence_parallel = true;
+  expect_equal(plan, false);
+  plan = split(1, 2, 1, 1);
+  plan.virtual_stages = 2;
+  plan.schedule = program::Schedule::kInterleaved;
+  plan.stage_layers = {0, 4, 4, 0};
+  expect_equal(plan, true);
+  plan = split(1, 3, 1, 2);
+  plan.stage_layers = {0, 4, 4};
+  for (const int stage : {1, 3}) {
+    plan.zero_stage = stage;
+    expect_equal(plan, false);
+  }
+}
+
 // Eight layers on five and seven stages, and 35 samples on five and seven replicas, whose shards are uneven too.
 TEST(Equivalence, SplitsOfFiveAndSevenRanksEqualTheUnsplitRun) {
   program::Plan stages = split(1, 5, 1, 1);

@@ -162,10 +162,14 @@ TEST(Executed, SendsATokenOnceToARankWithDeepEp) {
   plan.stack = "trivium";
   EXPECT_FALSE(as_executed(ops, program::stack_of(plan), 1));
   plan.expert_dispatch = program::ExpertDispatch::kDeepEp;
-  EXPECT_DOUBLE_EQ((*as_executed(ops, program::stack_of(plan), 1))[2].bytes, 650);
+  const auto asked = as_executed(ops, program::stack_of(plan), 1);
+  ASSERT_TRUE(asked);
+  EXPECT_DOUBLE_EQ((*asked)[2].bytes, 650);
   plan.stack = "megatron-bridge-flex";
   plan.expert_dispatch = program::ExpertDispatch::kAllToAll;
-  EXPECT_DOUBLE_EQ((*as_executed(ops, program::stack_of(plan), 1))[2].bytes, 700);  // sorted, though
+  const auto sorted = as_executed(ops, program::stack_of(plan), 1);
+  ASSERT_TRUE(sorted);
+  EXPECT_DOUBLE_EQ((*sorted)[2].bytes, 700);
 }
 
 // Heads of 48 that turn and 80 that do not, values of 64: keys and values are made in one kernel (8 (80 + 64) and the

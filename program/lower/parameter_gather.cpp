@@ -52,7 +52,8 @@ std::optional<Infeasible> check_parameter_gather(const Job& job) {
                       "use zero_stage 1, or off"};
   }
   if (plan.fp8 == Fp8::kNvfp4) return without("parameters in 4 bits; use fp8 mxfp8, or off");
-  if (plan.zero_stage == 3) return without("zero_stage 3, whose passes cast what they gather; use zero_stage 2, or off");
+  if (plan.zero_stage == 3)
+    return without("zero_stage 3, whose passes cast what they gather; use zero_stage 2, or off");
   if (job.training.lora.used()) return without("frozen parameters beside adapters (lora_rank); use off");
   if (job.training.optimizer.kind == Update::kMuon) return without("optimizer muon; use adamw, or off");
   if (plan.offload.optimizer != Storage::kNone) {

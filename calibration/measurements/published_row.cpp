@@ -220,6 +220,10 @@ Reason why_unsupported(const CsvTable::Row& row) {
   return std::nullopt;
 }
 
+bool notes_deepep(const CsvTable::Row& row) {
+  return row.text("notes").find("moe_flex_dispatcher_backend=deepep") != std::string::npos;
+}
+
 bool notes_flex_dispatcher(const CsvTable::Row& row) {
   return row.text("notes").find("moe_flex_dispatcher_backend=") != std::string::npos;
 }
@@ -330,6 +334,7 @@ program::Plan plan_of(const CsvTable::Row& row, const program::StackTraits& stac
   if (!row.text("reduce_dtype").empty())
     plan.reduce_dtype = static_cast<DType>(row.one_of("reduce_dtype", kPrecisions));
   plan.stack = stack.name;
+  if (notes_deepep(row)) plan.expert_dispatch = program::ExpertDispatch::kDeepEp;
   plan.bucket_bytes = usual_bucket(stack, plan);
   set_overlap(row, stack, plan);
   return plan;

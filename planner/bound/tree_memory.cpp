@@ -159,6 +159,7 @@ std::shared_ptr<StateBytes> Tree::state_bytes(const Plan& plan, const std::vecto
                        plain.data,
                        plain.expert,
                        plain.expert_tensor,
+                       static_cast<int>(plain.fp8_parameter_gather),
                        plain.virtual_stages,
                        plain.sequence_parallel,
                        static_cast<int>(plain.offload.activations),

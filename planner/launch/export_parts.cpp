@@ -9,6 +9,7 @@
 #include "base/quote.h"
 #include "program/lower/layout.h"
 #include "program/plan/dtype.h"
+#include "program/plan/stack.h"
 
 namespace trivium::planner::launch {
 namespace {
@@ -73,6 +74,14 @@ void lose_common(const program::Plan& plan, std::vector<Loss>& losses, bool bloc
   if (plan.context_heads > 1 && !blocks) {
     losses.push_back({"context_heads", fmt::format("{}; all context ranks do the same", plan.context_heads), "1"});
   }
+  if (sends_once(plan.expert_dispatch) && plan.expert > 1 && !blocks) {
+    losses.push_back({"expert_dispatch",
+                      fmt::format("{}; rows travel to experts by an all-to-all", name_of(plan.expert_dispatch)),
+                      "all_to_all"});
+  }
+  if (plan.fp8_parameter_gather == program::Fp8Gather::kOn && !blocks) {
+    losses.push_back({"fp8_parameter_gather", "on; parameters are gathered in 16 bits", "off"});
+  }
   const auto& stages = plan.stage_recompute;
   if (std::adjacent_find(stages.begin(), stages.end(), std::not_equal_to<>()) != stages.end()) {
     losses.push_back({"stage_recompute",
@@ -94,6 +103,12 @@ void lose_fp8(const program::Plan& plan, std::vector<Loss>& losses) {
 void lose_moments(const program::Plan& plan, std::string_view why, std::vector<Loss>& losses) {
   if (plan.moment_dtype == program::Moments::kFp32) return;
   losses.push_back({"moment_dtype", fmt::format("{}; {}", name_of(plan.moment_dtype), why), "fp32"});
+}
+
+std::string_view flex_backend_of(const program::Plan& plan) {
+  const program::ExpertDispatch how = program::stack_of(plan).expert_dispatch;
+  if (!sends_once(how)) return "";
+  return how == program::ExpertDispatch::kDeepEp ? "deepep" : "hybridep";
 }
 
 std::string_view exchange_of(const program::Plan& plan) {

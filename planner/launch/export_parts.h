@@ -51,6 +51,10 @@ std::vector<std::string_view> module_names(const program::Plan& plan);
 /// Megatron-Core's name of a recipe: "delayed" "tensorwise" "blockwise" "mxfp8"; empty for none and nvfp4.
 std::string_view fp8_recipe(program::Fp8 recipe);
 
+/// Megatron-Core's moe_flex_dispatcher_backend of how the plan's tokens travel: "deepep" "hybridep"; empty: its
+/// dispatcher is not "flex" but "alltoall".
+std::string_view flex_backend_of(const program::Plan& plan);
+
 /// Megatron-Core's name of how context ranks exchange keys and values: "p2p" "a2a" "a2a+p2p".
 std::string_view exchange_of(const program::Plan& plan);
 

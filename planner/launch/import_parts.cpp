@@ -10,6 +10,7 @@
 
 #include "base/quote.h"
 #include "models/load.h"
+#include "program/plan/stack.h"
 
 namespace trivium::planner::launch {
 namespace {
@@ -109,7 +110,6 @@ void read_experts(Settings& settings, Model& model, std::vector<Loss>& losses) {
   // Megatron-Core drops nothing unless it is given a capacity; Megatron-DeepSpeed, told by its --topk, always has one.
   experts.dropless = !capacity && !settings.has({"topk"});
   settings.has({"moe-grouped-gemm"});
-  settings.find({"moe-token-dispatcher-type"});
   read_layers(settings, model, experts, losses);
   read_routing(settings, experts);
   if (const auto width = settings.count({"moe-ffn-hidden-size"})) {
@@ -266,6 +266,24 @@ int read_context_heads(Settings& settings, const std::string& exchange, const st
         fmt::format("a2a+p2p needs two hierarchical context parallel sizes that make up {} context ranks", context));
   }
   return numbers[1] == 1 ? 1 : numbers[0];
+}
+
+program::ExpertDispatch read_dispatch(Settings& settings, const DispatchNames& names, std::string_view stack,
+                                      std::vector<Loss>& losses) {
+  using program::ExpertDispatch;
+  const auto type = settings.text({names.type});
+  const std::string backend = settings.text({names.backend}).value_or("deepep");
+  if (!type) return ExpertDispatch::kStack;
+  ExpertDispatch how = ExpertDispatch::kAllToAll;
+  if (*type == "flex") {
+    how = backend == "hybridep" ? ExpertDispatch::kHybrid : ExpertDispatch::kDeepEp;
+    if (backend != "hybridep" && backend != "deepep") {
+      losses.push_back({settings.spelled(names.backend), base::one_line(backend) + " taken as deepep"});
+    }
+  } else if (*type != "alltoall") {
+    losses.push_back({settings.spelled(names.type), base::one_line(*type) + " taken as alltoall"});
+  }
+  return how == program::find_stack(stack)->expert_dispatch ? ExpertDispatch::kStack : how;
 }
 
 program::ContextMethod read_exchange(Settings& settings, const char* name, const std::vector<std::string>& given,

@@ -80,6 +80,14 @@ void read_peft(Settings& settings, Imported& imported);
 int read_context_heads(Settings& settings, const std::string& exchange, const std::vector<std::string>& sizes,
                        int context);
 
+/// How Megatron-Core's tokens travel to experts: by two settings of these names, and one of its stack if that says so
+/// itself. Losses of what is none of the three ways.
+struct DispatchNames {
+  const char *type, *backend;
+};
+program::ExpertDispatch read_dispatch(Settings& settings, const DispatchNames& names, std::string_view stack,
+                                      std::vector<Loss>& losses);
+
 /// How Megatron-Core's context ranks exchange keys and values, `name` its setting, `given` its value: rings, or heads
 /// all to all. Losses of what is neither.
 program::ContextMethod read_exchange(Settings& settings, const char* name, const std::vector<std::string>& given,

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "planner/launch/export_parts.h"
+#include "program/lower/parameter_gather.h"
 #include "program/plan/stack.h"
 
 namespace trivium::planner::launch {
@@ -27,6 +28,9 @@ constexpr const char* kFinetuneImports =
     "from megatron.bridge.peft.lora import LoRA\n"
     "from megatron.bridge.training.finetune import finetune\n";
 
+constexpr const char* kRecipeImport =
+    "from megatron.bridge.training.mixed_precision import get_mixed_precision_config\n";
+
 class MegatronBridgeExport {
  public:
   explicit MegatronBridgeExport(const program::Job& job) : job_(job), plan_(job.plan) {}
@@ -40,6 +44,7 @@ class MegatronBridgeExport {
         title_of(job_, Trainer::kMegatronBridge), machines.nodes, machines.devices,
         std::string(trains_adapters() ? "import os\n" : "") + (has_narrow_moments() ? "import torch\n" : ""),
         trains_adapters() ? kFinetuneImports : "");
+    if (!overridden_gather().empty()) launch_.text += kRecipeImport;
     launch_.text += kImports;
     model();
     split();
@@ -111,12 +116,13 @@ class MegatronBridgeExport {
 
   // megatron/bridge/training/flex_dispatcher_backend.py
   void dispatcher() {
-    const program::StackTraits* stack = program::find_stack(plan_.stack);
-    const bool flex = stack != nullptr && stack->sorts_in_exchange;
-    set_text(kModel, "moe_token_dispatcher_type", flex ? "flex" : "alltoall");
-    if (!flex) return;
-    set_text(kModel, "moe_flex_dispatcher_backend", "hybridep");
-    if (stack->issue < 1) lose("stack", "whole iterations in CUDA graphs; written without", "none");
+    const std::string_view backend = flex_backend_of(plan_);
+    set_text(kModel, "moe_token_dispatcher_type", backend.empty() ? "alltoall" : "flex");
+    if (backend.empty()) return;
+    set_text(kModel, "moe_flex_dispatcher_backend", backend);
+    if (program::find_stack(plan_.stack)->issue < 1) {
+      lose("stack", "whole iterations in CUDA graphs; written without", "none");
+    }
   }
 
   // rope_scaling has Llama 3.1's bounds and 8,192 tokens built in.
@@ -271,9 +277,22 @@ class MegatronBridgeExport {
     return width + "_mixed";
   }
 
+  /// What the plan says of fp8_param_gather where its recipe says otherwise; empty: nothing.
+  std::string overridden_gather() const {
+    program::Plan by_recipe = plan_;
+    by_recipe.fp8_parameter_gather = program::Fp8Gather::kStack;
+    const program::StackTraits& bridge = *program::find_stack("megatron-bridge");
+    const bool narrow = program::keeps_parameters_in_8_bits(plan_, bridge);
+    if (narrow == program::keeps_parameters_in_8_bits(by_recipe, bridge)) return "";
+    return narrow ? "True" : "False";
+  }
+
   void arithmetic() {
     const bool half = plan_.precision == DType::kBf16 || plan_.precision == DType::kFp16;
-    if (half) {
+    if (const std::string gather = overridden_gather(); !gather.empty()) {
+      set("cfg", "mixed_precision", fmt::format("get_mixed_precision_config(\"{}\")", recipe()));
+      set("cfg.mixed_precision", "fp8_param_gather", gather);
+    } else if (half) {
       set_text("cfg", "mixed_precision", recipe());
     } else {
       set("cfg", "mixed_precision", "None");

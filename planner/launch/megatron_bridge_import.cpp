@@ -10,6 +10,8 @@
 #include "planner/launch/import_parts.h"
 #include "planner/launch/megatron_plan.h"
 #include "planner/space/trainers.h"
+#include "program/lower/parameter_gather.h"
+#include "program/plan/stack.h"
 
 namespace trivium::planner::launch {
 namespace {
@@ -65,6 +67,9 @@ class MegatronBridgeImport {
     imported_.job.model = model();
     read_multi_token(settings_, "cfg.model.mtp_num_layers", "cfg.model.mtp_loss_scaling_factor", imported_.job.model);
     plan_.stack = stack();
+    plan_.expert_dispatch =
+        read_dispatch(settings_, {"cfg.model.moe_token_dispatcher_type", "cfg.model.moe_flex_dispatcher_backend"},
+                      plan_.stack, imported_.losses);
     training();
     split();
     stages();
@@ -75,8 +80,7 @@ class MegatronBridgeImport {
     arithmetic();
     for (const char* name :
          {"cfg", "cfg.model", "cfg.model.seq_length", "cfg.model.should_pad_vocab", "cfg.model.moe_grouped_gemm",
-          "cfg.model.moe_router_force_load_balancing", "cfg.model.moe_flex_dispatcher_backend",
-          "cfg.model.attention_dropout", "cfg.scheduler.lr_decay_style"}) {
+          "cfg.model.moe_router_force_load_balancing", "cfg.model.attention_dropout", "cfg.scheduler.lr_decay_style"}) {
       settings_.find({name});
     }
     lose_unread(settings_, imported_.losses);
@@ -84,11 +88,11 @@ class MegatronBridgeImport {
   }
 
  private:
-  // What its dispatcher and its graphs make of it (program/plan/stack.cpp).
+  // What its graphs make of it, which need that dispatcher (program/plan/stack.cpp).
   const char* stack() {
     const bool flex = settings_.text({"cfg.model.moe_token_dispatcher_type"}).value_or("alltoall") == "flex";
     const bool whole = settings_.text({"cfg.model.cuda_graph_impl"}).value_or("none") == "full_iteration";
-    return flex && whole ? "megatron-bridge-graphs" : flex ? "megatron-bridge-flex" : "megatron-bridge";
+    return flex && whole ? "megatron-bridge-graphs" : "megatron-bridge";
   }
 
   std::int64_t needed(const char* name) {
@@ -302,16 +306,32 @@ class MegatronBridgeImport {
 
   void arithmetic() {
     const std::string recipe = settings_.text({"cfg.mixed_precision"}).value_or("bf16_mixed");
-    plan_.precision = recipe == "None" ? DType::kFp32 : recipe.starts_with("fp16_") ? DType::kFp16 : DType::kBf16;
+    plan_.precision = recipe == "None"                            ? DType::kFp32
+                      : recipe.find("fp16_") != std::string::npos ? DType::kFp16
+                                                                  : DType::kBf16;
     for (const auto& [name, fp8] : kRecipes) {
       if (recipe.find(std::string("_with_") + std::string(name) + "_") != std::string::npos) plan_.fp8 = fp8;
     }
+    parameter_gather();
     const bool wide = settings_.text({"cfg.ddp.grad_reduce_in_fp32"}).value_or("True") == "True";
     plan_.reduce_dtype = wide || plan_.precision == DType::kFp32 ? DType::kFp32 : plan_.precision;
     const std::string kernels = settings_.text({"cfg.model.attention_backend"}).value_or("None");
     plan_.attention = kernels == "unfused" ? program::Attention::kUnfused : program::Attention::kFlash;
     const std::int64_t bucket = count("cfg.ddp.bucket_size", 0);
     plan_.bucket_bytes = bucket * program::size_of(plan_.reduce_dtype);
+  }
+
+  void parameter_gather() {
+    const auto given = settings_.text({"cfg.mixed_precision.fp8_param_gather"});
+    if (!given) return;
+    const program::StackTraits& stack = *program::find_stack(plan_.stack);
+    const bool narrow = *given == "True";
+    if (narrow == program::keeps_parameters_in_8_bits(plan_, stack)) return;
+    plan_.fp8_parameter_gather = narrow ? program::Fp8Gather::kOn : program::Fp8Gather::kOff;
+    const auto no = program::check_parameter_gather(imported_.job);
+    if (!no) return;
+    plan_.fp8_parameter_gather = program::Fp8Gather::kStack;
+    imported_.losses.push_back({"cfg.mixed_precision.fp8_param_gather", "taken as off: " + no->reason});
   }
 
   const ImportRequest& request_;

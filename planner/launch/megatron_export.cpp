@@ -34,7 +34,7 @@ class MegatronExport {
         "\"$HEAD:29500\" \\\n"
         "  pretrain_gpt.py \\\n",
         machines.nodes, machines.devices);
-    section(model_arguments(job_.model, Trainer::kMegatron, launch_.losses), false);
+    section(dispatched(model_arguments(job_.model, Trainer::kMegatron, launch_.losses)), false);
     split();
     stages();
     sharding();
@@ -60,6 +60,16 @@ class MegatronExport {
     std::string lines = shell_lines(flags);
     if (!last) lines.insert(lines.size() - 1, " \\");
     launch_.text += lines;
+  }
+
+  // The dispatcher's type is among the model's arguments.
+  std::vector<Argument> dispatched(std::vector<Argument> flags) const {
+    const std::string_view backend = flex_backend_of(plan_);
+    const auto type = std::ranges::find(flags, "moe-token-dispatcher-type", &Argument::name);
+    if (backend.empty() || type == flags.end()) return flags;
+    type->values = {"flex"};
+    flags.push_back({"moe-flex-dispatcher-backend", {std::string(backend)}});
+    return flags;
   }
 
   void optimizer() {
@@ -195,6 +205,10 @@ class MegatronExport {
     }
     add("fp8-format", program::scales_tensors(plan_.fp8) ? "hybrid" : "e4m3");
     add("fp8-recipe", std::string(fp8_recipe(plan_.fp8)));
+    if (plan_.fp8_parameter_gather == program::Fp8Gather::kOn) {
+      add("fp8-param-gather");
+      if (plan_.fp8 == program::Fp8::kMxfp8) add("reuse-grad-buf-for-mxfp8-param-ag");  // which its arguments ask for
+    }
     if (plan_.fp8 != program::Fp8::kDelayed) return;
     add("fp8-amax-history-len", program::kAmaxHistory);
     add("fp8-amax-compute-algo", "max");

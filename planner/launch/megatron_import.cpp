@@ -9,6 +9,7 @@
 #include "planner/launch/import_parts.h"
 #include "planner/launch/megatron_plan.h"
 #include "program/lower/layout.h"
+#include "program/lower/parameter_gather.h"
 #include "program/plan/fields.h"
 
 namespace trivium::planner::launch {
@@ -62,6 +63,8 @@ class MegatronImport {
     // Its own attention backends came with Megatron-Core; before, there was a switch for one.
     plan_.stack = settings_.has({"attention-backend", "transformer-impl"}) ? "megatron-core" : "megatron";
     read_split(settings_, request_, imported_);
+    plan_.expert_dispatch = read_dispatch(settings_, {"moe-token-dispatcher-type", "moe-flex-dispatcher-backend"},
+                                          plan_.stack, imported_.losses);
     stages();
     sharding();
     read_muon(settings_, false, imported_);
@@ -69,6 +72,7 @@ class MegatronImport {
     arithmetic();
     overlap();
     offload();
+    parameter_gather();
     lose_unread(settings_, imported_.losses);
     return std::move(imported_);
   }
@@ -169,6 +173,16 @@ class MegatronImport {
       plan_.offload.activations = Storage::kHost;
       settings_.find({"offload-modules"});
     }
+  }
+
+  void parameter_gather() {
+    settings_.find({"reuse-grad-buf-for-mxfp8-param-ag"});
+    if (!settings_.has({"fp8-param-gather", "fp8-param"})) return;
+    plan_.fp8_parameter_gather = program::Fp8Gather::kOn;
+    const auto no = program::check_parameter_gather(imported_.job);
+    if (!no) return;
+    plan_.fp8_parameter_gather = program::Fp8Gather::kStack;
+    lose("--fp8-param-gather", "taken as off: " + no->reason);
   }
 
   const ImportRequest& request_;

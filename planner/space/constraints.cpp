@@ -128,8 +128,8 @@ Constraint parse_constraint(Kind kind, const std::string& text) {
 
 std::vector<Constraint> closed_unless_allowed(const std::vector<std::string>& allowed,
                                               const std::set<std::string>& fixed) {
-  const std::vector<std::string> closed{"compression", "overlap.tensor", "overlap.expert", "recompute_modules",
-                                        "context_heads"};
+  const std::vector<std::string> closed{"compression",   "overlap.tensor",  "overlap.expert",      "recompute_modules",
+                                        "context_heads", "expert_dispatch", "fp8_parameter_gather"};
   for (const std::string& feature : allowed) {
     const bool is_closed = std::find(closed.begin(), closed.end(), feature) != closed.end();
     if (is_closed || feature == "offload") continue;  // open anyway

@@ -62,9 +62,11 @@ class Holder {
 
   bool means_something(const std::string& field) const {
     const bool heterogeneous = !request_.cluster.homogeneous();
-    if (field == "expert" || field == "overlap.expert") return request_.job.model.experts.has_value();
+    if (field == "expert" || field == "overlap.expert" || field == "expert_dispatch")
+      return request_.job.model.experts.has_value();
     if (field == "expert_tensor")
       return request_.job.model.experts && (plan_.tensor > 1 || !request_.fixed.contains("tensor"));
+    if (field == "fp8_parameter_gather") return plan_.fp8 != program::Fp8::kNone;
     if (field == "stage_nodes" || field == "replica_micro_batch") return heterogeneous;
     if (field == "context_method" || field == "context_heads") return plan_.context > 1;
     if (field == "top_k_share") return plan_.compression == program::Compression::kTopK;

@@ -226,6 +226,9 @@ std::vector<ShardingChoice> Space::states(const Plan& split, const PlacementChoi
   const bool splits = program::traits_of(shape.schedule).splits_backward;
   if (given_.offload.parameters != Storage::kNone) zero = {3};  // nothing else is allowed
   if (splits || spread) std::erase_if(zero, [](int stage) { return stage > 1; });
+  if (split.fp8_parameter_gather == program::Fp8Gather::kOn) {
+    std::erase_if(zero, [](int stage) { return stage == 0 || stage == 3; });
+  }
   if (fixed("zero_stage")) zero = {given_.zero_stage};
   // The bounds do not know that split backwards reduce sharded gradients twice.
   if (splits) std::erase_if(zero, [](int stage) { return stage > 1; });

@@ -69,7 +69,9 @@ struct ShardingChoice {
 ///    tensor x context x pipeline divides the ranks, data is the rest), context (1, and divisors of the ranks up to 64
 ///    that leave parts of 4,096 tokens and more; both methods above 1), expert and expert_tensor (of a mixture model:
 ///    divisors of its experts and of data; with whole experts multiples of tensor that divide tensor x data; dropless
-///    ones are split by the tensor ranks only where these cannot hold as many of them whole), micro_batch (divisors of
+///    ones are split by the tensor ranks only where these cannot hold as many of them whole), expert_dispatch (with
+///    spread experts on GPUs: as the stack does it, and the others), fp8_parameter_gather (with fp8 on
+///    GPUs and several replicas: as the stack does it, and the other), micro_batch (divisors of
 ///    a replica's share of the batch, up to 64). Where the fixed fields fit no split of the ranks, the request's own
 ///    plan stands alone, so that its refusal has a reason.
 /// 2. layout: placement (every order of the dimensions that are above 1, on clusters of one kind; of those that seat
@@ -123,6 +125,8 @@ class Space {
   void add_all_splits();
   void add_splits(program::Plan plan);
   std::vector<int> head_ranks(int context, program::ContextMethod method) const;
+  std::vector<program::ExpertDispatch> dispatches(int expert) const;
+  std::vector<program::Fp8Gather> parameter_gathers(const program::Plan& split) const;
   std::vector<int> tensors(int ranks) const;
   std::vector<int> contexts(int ranks) const;
   std::vector<int> pipelines(int ranks, int tensor) const;

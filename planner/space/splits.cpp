@@ -3,11 +3,16 @@
 
 #include "planner/space/divisors.h"
 #include "planner/space/space.h"
+#include "program/lower/parameter_gather.h"
+#include "program/plan/stack.h"
+#include "simulator/placement/defaults.h"
 
 namespace trivium::planner {
 namespace {
 
 using program::ContextMethod;
+using program::ExpertDispatch;
+using program::Fp8Gather;
 using program::Plan;
 
 constexpr std::int64_t kMostTensor = 64;  // eight nodes of eight: beyond, every layer waits for the network
@@ -116,7 +121,32 @@ std::vector<int> Space::head_ranks(int context, ContextMethod method) const {
   return ranks;
 }
 
-// How the context ranks exchange keys and values, how experts are split, and the samples of a micro-batch.
+// How tokens travel to experts: as given, or as the stack does it and, where a constraint lets them, as others do.
+// Cores exchange rows one by one, whatever is said.
+std::vector<ExpertDispatch> Space::dispatches(int expert) const {
+  if (fixed("expert_dispatch") || expert == 1) return {given_.expert_dispatch};
+  std::vector<ExpertDispatch> all{ExpertDispatch::kStack};
+  if (simulator::all_devices_are_cores(request_.cluster)) return all;
+  const ExpertDispatch usual = program::find_stack(given_.stack)->expert_dispatch;
+  for (const auto other : {ExpertDispatch::kAllToAll, ExpertDispatch::kDeepEp, ExpertDispatch::kHybrid}) {
+    if (other != usual) all.push_back(other);
+  }
+  return all;
+}
+
+// Whether the layers' matrices are kept and gathered in 8 bits: as given, or as the stack does it and, where a
+// constraint lets them, the other way. Without what that needs nothing is tried.
+std::vector<Fp8Gather> Space::parameter_gathers(const Plan& split) const {
+  const bool open = given_.fp8 != program::Fp8::kNone && split.data * split.context > 1;
+  if (fixed("fp8_parameter_gather") || !open) return {given_.fp8_parameter_gather};
+  if (simulator::all_devices_are_cores(request_.cluster)) return {Fp8Gather::kStack};
+  Plan other = split;
+  other.fp8_parameter_gather = Fp8Gather::kStack;
+  const bool usual = program::keeps_parameters_in_8_bits(other, *program::find_stack(given_.stack));
+  return {Fp8Gather::kStack, usual ? Fp8Gather::kOff : Fp8Gather::kOn};
+}
+
+// How the context ranks exchange keys and values, how experts are split and reached, and the samples of a micro-batch.
 void Space::add_splits(Plan plan) {
   std::vector<ContextMethod> methods{given_.context_method};
   if (plan.context > 1 && !fixed("context_method")) methods = {ContextMethod::kRing, ContextMethod::kAllToAll};
@@ -132,7 +162,13 @@ void Space::add_splits(Plan plan) {
         plan.expert = expert;
         plan.expert_tensor = expert_tensor;
         plan.micro_batch = micro_batch;
-        if (allows(Level::kSplit, plan) && !is_dominated_by_whole_experts(plan)) splits_.push_back(plan);
+        for (const ExpertDispatch dispatch : dispatches(expert)) {
+          plan.expert_dispatch = dispatch;
+          for (const Fp8Gather gather : parameter_gathers(plan)) {
+            plan.fp8_parameter_gather = gather;
+            if (allows(Level::kSplit, plan) && !is_dominated_by_whole_experts(plan)) splits_.push_back(plan);
+          }
+        }
       }
     }
   }

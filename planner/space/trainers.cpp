@@ -63,6 +63,11 @@ constexpr TrainerRule kNoNodesByStage{"stage_nodes", "stages come in the order o
                                       [](const Plan& plan) { return plan.stage_nodes.empty(); }, true};
 constexpr TrainerRule kContextAlike{"context_heads", "all context ranks do the same",
                                     [](const Plan& plan) { return plan.context_heads == 1; }, true};
+constexpr TrainerRule kRowsAllToAll{"expert_dispatch", "rows travel to experts by an all-to-all",
+                                    [](const Plan& plan) { return !sends_once(plan.expert_dispatch); }, true};
+constexpr TrainerRule kWideGathers{
+    "fp8_parameter_gather", "parameters are gathered in 16 bits",
+    [](const Plan& plan) { return plan.fp8_parameter_gather != program::Fp8Gather::kOn; }, true};
 constexpr TrainerRule kUsualSchedule{"schedule", "1f1b, interleaved with virtual stages", has_usual_schedule, false};
 constexpr TrainerRule kDataInside{"placement", "ranks come in the order tensor, context, data, pipeline",
                                   [](const Plan& plan) { return has_order(plan, kDataInsidePipeline); }, false};
@@ -122,9 +127,11 @@ constexpr TrainerRule kGathersBeside{
 constexpr TrainerRule kShardsBoth{"zero_stage", "fully_shard splits gradients with the state: ZeRO 2 or 3",
                                   [](const Plan& plan) { return plan.zero_stage != 1; }, true};
 
-constexpr std::array<TrainerRule, 19> kTorchtitan{
+constexpr std::array<TrainerRule, 21> kTorchtitan{
     {kOneReplicaSize,
      kContextAlike,
+     kRowsAllToAll,
+     kWideGathers,
      kExchangesAlone,
      kNoNodesByStage,
      kUsualSchedule,
@@ -152,16 +159,18 @@ constexpr TrainerRule kReplicasShard{"zero_stage", "plain replicas stand alone",
                                               (plan.context == 1 && (plan.data == 1 || others == 1));
                                      },
                                      false};
-constexpr std::array<TrainerRule, 20> kTorchtitanWhole = [] {
-  std::array<TrainerRule, 20> rules{};
+constexpr std::array<TrainerRule, 22> kTorchtitanWhole = [] {
+  std::array<TrainerRule, 22> rules{};
   std::ranges::copy(kTorchtitan, rules.begin());
   rules.back() = kReplicasShard;
   return rules;
 }();
 
-constexpr std::array<TrainerRule, 20> kDeepspeed{
+constexpr std::array<TrainerRule, 22> kDeepspeed{
     {kOneReplicaSize,
      kContextAlike,
+     kRowsAllToAll,
+     kWideGathers,
      kExchangesAlone,
      kNoNodesByStage,
      kDataInside,
@@ -194,17 +203,18 @@ constexpr TrainerRule kGroupsOfThree{
     "shard_group", "shard groups with ZeRO 3 (MiCS)",
     [](const Plan& plan) { return plan.shard_group == 0 || plan.shard_group == plan.data || plan.zero_stage == 3; },
     false};
-constexpr std::array<TrainerRule, 22> kDeepspeedWhole = [] {
-  std::array<TrainerRule, 22> rules{};
+constexpr std::array<TrainerRule, 24> kDeepspeedWhole = [] {
+  std::array<TrainerRule, 24> rules{};
   std::ranges::copy(kDeepspeed, rules.begin());
-  rules[20] = kDeepspeedState;
-  rules[21] = kGroupsOfThree;
+  rules[22] = kDeepspeedState;
+  rules[23] = kGroupsOfThree;
   return rules;
 }();
 
 // A plain script around fully_shard: what planner/launch/fsdp2_export.cpp writes.
-constexpr std::array<TrainerRule, 17> kFsdp2{
+constexpr std::array<TrainerRule, 18> kFsdp2{
     {kOneReplicaSize,
+     kWideGathers,
      kNoNodesByStage,
      kOneRecompute,
      kAllLayers,

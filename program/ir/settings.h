@@ -67,6 +67,7 @@ struct Settings {
   bool compresses = false;                 ///< gradients between ranks are compressed
   bool frozen = false;                     ///< all parameters but adapters (LoRA)
   std::int64_t spared_of_cast = 0;         ///< bytes that a stack does not hold of one of ChunkBytes::cast_numbers
+  bool gathers_in_8_bits = false;          ///< of a bucket's parameters so many as Op::k of its gather says
   std::int64_t sent_bytes_per_sample = 0;  ///< of what a stage hands to the next
   double model_flops_per_token = 0;        ///< forward and backward, without recomputation
 

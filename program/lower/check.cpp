@@ -14,6 +14,7 @@
 #include "program/lower/layout.h"
 #include "program/lower/lower.h"
 #include "program/lower/muon.h"
+#include "program/lower/parameter_gather.h"
 #include "program/lower/recompute.h"
 #include "program/lower/sharding.h"
 #include "program/plan/expert_load.h"
@@ -491,6 +492,7 @@ std::optional<Infeasible> check(const Job& job, int ranks) {
   if (auto no = check_stage_nodes(job.plan)) return *no;
   if (auto no = check_offload(job.plan)) return *no;
   if (auto no = check_fp8(job)) return *no;
+  if (auto no = check_parameter_gather(job)) return *no;
   if (ranks > 0 && job.plan.ranks() != ranks) {
     return Infeasible{
         "ranks-match",

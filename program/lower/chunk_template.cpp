@@ -12,6 +12,7 @@
 #include "program/lower/muon.h"
 #include "program/lower/offload.h"
 #include "program/lower/optimizer_bodies.h"
+#include "program/lower/parameter_gather.h"
 #include "program/lower/pass_writer.h"
 #include "program/lower/sharding.h"
 #include "program/schedules/schedule.h"
@@ -234,15 +235,6 @@ class TemplateMaker {
     }
     parameters_.add(p, p.value, p.gradient);
   }
-
-  /// Never in 8 bits: adapters, routers, what makes latents and heads of them, projections of multi-token prediction.
-  static bool is_wide(const Parameter& p) {
-    return is_adapter(p.name) || p.name.find(".mtp.") != std::string::npos || p.name.ends_with("router.weight") ||
-           p.name.ends_with("latents.weight") || p.name.ends_with("_heads.weight");
-  }
-
-  /// One of the layers' matrices whose products are in 8 bits.
-  static bool is_cast(const Parameter& p) { return p.layer >= 0 && p.decayed && !is_wide(p); }
 
   // Follows the optimizer's state, also where that is elsewhere.
   void place_history() {

@@ -85,7 +85,7 @@ std::variant<Program, Infeasible> lower(const Job& job) {
   program.job = job;
   program.job.plan = normalised(program.job.plan);
   const Plan& plan = program.job.plan;
-  program.stack = *find_stack(plan.stack);
+  program.stack = stack_of(plan);
   program.mesh = Mesh(plan, key_ranks(job));
   program.settings = settings_of(program.job, program.stack);
   program.micro_batches = micro_batches(plan, job.training.global_batch);

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "program/ir/fp8_layout.h"
+#include "program/lower/parameter_gather.h"
 
 namespace trivium::program {
 namespace {
@@ -225,6 +226,8 @@ void OptimizerBodies::in_parts(OpKind kind, Pass pass, int index, int from, int 
     op.dtype = on_wire;
     op.elements = std::max(b_.buffer(in).elements, b_.buffer(out).elements);
     op.bucket = static_cast<std::int16_t>(index);
+    if (kind == OpKind::kAllGather && job_.plan.fp8 != Fp8::kNone)
+      op.k = cast_numbers(b_.kind(), bucket) / bucket.parts;
   }
 }
 

@@ -7,6 +7,7 @@
 #include "program/lower/adapters.h"
 #include "program/lower/chunk_shape.h"
 #include "program/lower/layout.h"
+#include "program/lower/parameter_gather.h"
 #include "program/lower/sharding.h"
 
 namespace trivium::program {
@@ -32,8 +33,7 @@ std::int64_t sent_bytes_per_sample(Job job) {
 std::int64_t spared_of_cast(const Job& job, const StackTraits& stack) {
   const std::int64_t wide = size_of(job.plan.precision);
   if (job.training.lora.used()) return stack.frozen_in_8_bits ? wide + size_of(DType::kUint8) : 0;
-  const bool gathered = job.plan.fp8 != Fp8::kBlock && job.plan.fp8 != Fp8::kNvfp4;
-  return stack.parameters_in_8_bits && gathered ? wide : 0;
+  return keeps_parameters_in_8_bits(job.plan, stack) ? wide : 0;
 }
 
 void set_rotary(Settings& s, const models::Model& model) {
@@ -98,6 +98,7 @@ Settings settings_of(const Job& job, const StackTraits& stack, const Settings* o
   s.compresses = plan.compression != Compression::kNone;
   s.frozen = job.training.lora.used();
   s.spared_of_cast = spared_of_cast(job, stack);
+  s.gathers_in_8_bits = !s.frozen && gathers_in_8_bits(plan, stack);
   s.sent_bytes_per_sample = sent_bytes_per_sample(job);
   s.model_flops_per_token = flops_per_token(job).model;
   return s;

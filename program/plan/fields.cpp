@@ -146,6 +146,23 @@ PlanField module_list() {
   return modules;
 }
 
+PlanField fp8_gather() {
+  PlanField gather = choice("fp8_parameter_gather", FieldGroup::kMemory, "fp8 parameters", "stack|on|off",
+                            "Keep and gather the layers' matrices in 8 bits alone, with fp8 and ZeRO 1 or 2",
+                            names_to<Fp8Gather::kOff>, "stack");
+  gather.absent_when_empty = true;
+  return gather;
+}
+
+PlanField expert_dispatch() {
+  PlanField dispatch =
+      choice("expert_dispatch", FieldGroup::kCommunication, "Expert dispatch", "stack|all_to_all|deepep|hybrid",
+             "How tokens travel to experts of other ranks: all_to_all (NCCL), DeepEP or HybridEP",
+             names_to<ExpertDispatch::kHybrid>, "stack");
+  dispatch.absent_when_empty = true;
+  return dispatch;
+}
+
 std::vector<PlanField> split_fields() {
   using enum FieldGroup;
   static const std::string order_of_passes = "Order of passes: " + schedules_in_words();
@@ -187,6 +204,7 @@ std::vector<PlanField> split_fields() {
       row(count("expert_tensor", kSplit, "Expert tensor parallel",
                 "Tensor ranks that split each expert; 0: all of tensor, 1: experts are whole", 0),
           TRIVIUM_FIELD(expert_tensor)),
+      row(expert_dispatch(), TRIVIUM_FIELD(expert_dispatch)),
       row(count("micro_batch", kSplit, "Micro-batch", "Samples of a micro-batch"), TRIVIUM_FIELD(micro_batch)),
       row(sizes, TRIVIUM_FIELD(replica_micro_batch)),
   };
@@ -218,6 +236,7 @@ std::vector<PlanField> execution_fields() {
                  "Recipe of the layers' products in 8 bits: how their operands are scaled; all else stays in precision",
                  names_to<Fp8::kNvfp4>, "none"),
           TRIVIUM_FIELD(fp8)),
+      row(fp8_gather(), TRIVIUM_FIELD(fp8_parameter_gather)),
       row(choice("reduce_dtype", kCommunication, "Reduce in", "TYPE", "Type in which gradients are reduced",
                  names_to<DType::kFp16>),
           TRIVIUM_FIELD(reduce_dtype)),

@@ -36,7 +36,7 @@ struct PlanField {
   const char* unused;  ///< the value that stands for a feature that is not used; null: it cannot be left out
   std::int64_t least = 0, most = 0;               ///< of kCount, kBytes and each of kCounts
   std::vector<std::string> (*names)() = nullptr;  ///< of kChoice and kChoices, in order
-  bool absent_when_empty = false;                 ///< written where a list has entries, or a count is above its least
+  bool absent_when_empty = false;  ///< written where a list has entries, a count is above its least, a choice is used
 
   /// As read_field takes it: "8", "true", "full", "4,4,4".
   std::string (*text)(const Plan&) = nullptr;

@@ -21,6 +21,15 @@ std::string_view name_of(Fp8 recipe);  ///< "none" "delayed" "current" "block" "
 /// Whether one scale holds for a whole tensor.
 constexpr bool scales_tensors(Fp8 recipe) { return recipe == Fp8::kDelayed || recipe == Fp8::kCurrent; }
 
+/// Whether the layers' matrices are kept and gathered in 8 bits alone: Transformer Engine's primary weights, Megatron's
+/// fp8_param_gather.
+enum class Fp8Gather : std::uint8_t {
+  kStack,  ///< as the stack does it
+  kOn,
+  kOff  ///< in the type of the other parameters, which are cast in a step's first forward
+};
+std::string_view name_of(Fp8Gather value);  ///< "stack" "on" "off"
+
 /// What an operand of a product is.
 enum class Fp8Operand : std::uint8_t { kInput, kWeight, kGradient };
 constexpr int kFp8Operands = 3;

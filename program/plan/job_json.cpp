@@ -65,13 +65,18 @@ nlohmann::json nested(const std::string& field, nlohmann::json value) {
   return {{object, {{member, std::move(value)}}}};
 }
 
+bool is_empty(const PlanField& field, const nlohmann::json& value) {
+  if (value.is_number()) return value == field.least;
+  return value.empty() || (field.kind == FieldKind::kChoice && value == field.unused);
+}
+
 }  // namespace
 
 nlohmann::json to_json(const Plan& plan) {
   nlohmann::json json;
   for (const PlanField& field : plan_field_table()) {
     nlohmann::json value = field.json(plan);
-    if (field.absent_when_empty && (value.empty() || (value.is_number() && value == field.least))) continue;
+    if (field.absent_when_empty && is_empty(field, value)) continue;
     const auto [object, member] = parts_of(field.name);
     (object.empty() ? json : json[object])[member] = std::move(value);
   }

@@ -63,6 +63,16 @@ std::string_view name_of(Fp8 recipe) {
   return base::name_at(kNames, recipe);
 }
 
+std::string_view name_of(ExpertDispatch value) {
+  static constexpr std::array<std::string_view, 4> kNames{"stack", "all_to_all", "deepep", "hybrid"};
+  return base::name_at(kNames, value);
+}
+
+std::string_view name_of(Fp8Gather value) {
+  static constexpr std::array<std::string_view, 3> kNames{"stack", "on", "off"};
+  return base::name_at(kNames, value);
+}
+
 std::string_view name_of(ScatterGather value) {
   static constexpr std::array<std::string_view, 3> kNames{"stack", "on", "off"};
   return base::name_at(kNames, value);

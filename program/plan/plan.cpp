@@ -52,6 +52,9 @@ std::string summary(const Plan& plan) {
   text += fmt::format(" DP{}", plan.data);
   if (plan.expert > 1) text += fmt::format(" EP{}", plan.expert);
   if (folds_experts(plan)) text += " ETP1";
+  if (plan.expert_dispatch != ExpertDispatch::kStack && plan.expert > 1) {
+    text += fmt::format(" dispatch={}", name_of(plan.expert_dispatch));
+  }
   if (plan.zero_stage > 0) text += fmt::format(" ZeRO-{}", plan.zero_stage);
   if (plan.shard_group > 0 && plan.shard_group < plan.data) text += fmt::format("/{}", plan.shard_group);
   text += " mb" +
@@ -59,6 +62,9 @@ std::string summary(const Plan& plan) {
   if (plan.pipeline > 1) text += fmt::format(" {}", name_of(plan.schedule));
   if (plan.attention == Attention::kFlash) text += " flash";
   if (plan.fp8 != Fp8::kNone) text += fmt::format(" fp8={}", name_of(plan.fp8));
+  if (plan.fp8_parameter_gather != Fp8Gather::kStack) {
+    text += fmt::format(" fp8-parameters={}", name_of(plan.fp8_parameter_gather));
+  }
   if (plan.moment_dtype != Moments::kFp32) text += fmt::format(" moments={}", name_of(plan.moment_dtype));
   text += " recompute=";
   text += plan.stage_recompute.empty() ? std::string(name_of(plan.recompute)) : run_lengths(plan.stage_recompute);

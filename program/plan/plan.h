@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "program/plan/dtype.h"
+#include "program/plan/expert_dispatch.h"
 #include "program/plan/fp8.h"
 #include "program/plan/modules.h"
 #include "program/plan/moments.h"
@@ -55,8 +56,9 @@ struct Plan {
   int shard_group = 0;  ///< ranks the ZeRO state is split over; 0: all of `data`
   int expert = 1;
   int expert_tensor =
-      0;                ///< tensor ranks that split each expert: 0 or `tensor`: all of them; 1: none, experts are whole
-  int micro_batch = 1;  ///< samples
+      0;  ///< tensor ranks that split each expert: 0 or `tensor`: all of them; 1: none, experts are whole
+  ExpertDispatch expert_dispatch = ExpertDispatch::kStack;  ///< between ranks that share the experts of a layer
+  int micro_batch = 1;                                      ///< samples
   /// Samples of a micro-batch of every replica, by data coordinate, where they are not the same; empty: `micro_batch`.
   std::vector<int> replica_micro_batch;
   Recompute recompute = Recompute::kNone;
@@ -64,7 +66,8 @@ struct Plan {
   int recompute_layers = 0;                ///< first ones of every chunk that full recomputation makes again; 0: all
   std::vector<Module> recompute_modules;   ///< that selective recomputation drops; empty: core_attn
   DType precision = DType::kBf16;
-  Fp8 fp8 = Fp8::kNone;               ///< products of the layers; all else stays in `precision`
+  Fp8 fp8 = Fp8::kNone;  ///< products of the layers; all else stays in `precision`
+  Fp8Gather fp8_parameter_gather = Fp8Gather::kStack;
   DType reduce_dtype = DType::kFp32;  ///< gradients on the wire
   Moments moment_dtype = Moments::kFp32;
   Attention attention = Attention::kUnfused;
@@ -106,6 +109,11 @@ bool recomputes(const Plan& plan, Recompute how);
 
 /// What chunks with selective recomputation drop.
 ModuleSet modules_of(const Plan& plan);
+
+struct StackTraits;
+
+/// The traits of the plan's stack, which must be known, with what the plan decides instead of it.
+StackTraits stack_of(const Plan& plan);
 
 /// Whether the tensor ranks hold experts of their own, whole, instead of a part of each.
 bool folds_experts(const Plan& plan);

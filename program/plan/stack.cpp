@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 
+#include "program/plan/plan.h"
+
 namespace trivium::program {
 namespace {
 
@@ -161,11 +163,11 @@ StackTraits megatron_bridge() {
   return h;
 }
 
-/// The same with Megatron-Core's flex dispatcher (moe_flex_dispatcher_backend): DeepEP and HybridEP.
+/// The same with Megatron-Core's flex dispatcher, whose backend is HybridEP in its recipes.
 StackTraits megatron_bridge_flex() {
   StackTraits h = megatron_bridge();
   h.name = "megatron-bridge-flex";
-  h.sorts_in_exchange = true;
+  h.expert_dispatch = ExpertDispatch::kHybrid;
   return h;
 }
 
@@ -311,6 +313,12 @@ const std::array<StackTraits, 29>& table() {
 }  // namespace
 
 std::span<const StackTraits> all_stacks() { return table(); }
+
+StackTraits stack_of(const Plan& plan) {
+  StackTraits traits = *find_stack(plan.stack);
+  if (plan.expert_dispatch != ExpertDispatch::kStack) traits.expert_dispatch = plan.expert_dispatch;
+  return traits;
+}
 
 const StackTraits* find_stack(std::string_view name) {
   const auto found = std::ranges::find(table(), name, &StackTraits::name);

@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "program/plan/dtype.h"
+#include "program/plan/expert_dispatch.h"
 
 namespace trivium::program {
 
@@ -23,8 +24,8 @@ struct StackTraits {
   bool pairs_passes = false;  ///< can overlap exchanges with the experts with another micro-batch's pass
   double issue = 1;           ///< of the host's time to issue a kernel: below 1 where graphs or compilers launch fewer
   double expert_issue = 0;    ///< s of the host for every launch for one expert, where experts' products run one by one
-  bool sorts_in_exchange = false;  ///< DeepEP, HybridEP: a token goes once to every rank that has experts of it
-  bool fuses_latents = false;      ///< heads are made of latents and turned in one kernel each for queries and keys
+  ExpertDispatch expert_dispatch = ExpertDispatch::kAllToAll;  ///< where a plan does not say (never kStack)
+  bool fuses_latents = false;  ///< heads are made of latents and turned in one kernel each for queries and keys
   bool gathers_scaled_tensors = false;  ///< sequence parallel: in 8 bits, where a tensor has one scale
   bool fills_half_gradients = false;    ///< autograd fills 16-bit gradients, then adds them to wide ones
   bool tells_first_rank = false;        ///< memory that it prints is that of the first stage, not of the fullest
@@ -43,7 +44,7 @@ struct StackTraits {
   bool wide_shards_only = false;             ///< ZeRO-3: one fp32 shard is parameter and master copy in one
   bool half_gradient_shards = false;         ///< ZeRO-3: shards of gradients stay in 16 bit until the step
   bool frozen_in_8_bits = false;             ///< LoRA with fp8: frozen matrices are kept in 8 bits alone, one way
-  bool parameters_in_8_bits = false;         ///< fp8, but by blocks: matrices are kept and gathered in 8 bits alone
+  bool parameters_in_8_bits = false;         ///< fp8, but by blocks: as fp8_parameter_gather on, unless a plan says
   bool gradients_as_reduced = false;         ///< gradients are kept in the type in which they are reduced
   int fused_softmax_batch = 1;               ///< mask-softmax is fused only where samples x heads divide by it
   double crowded_above = 0;                  ///< share of the memory above which the allocator thrashes; 0: never

@@ -72,6 +72,12 @@ std::string refusal_of_state(const program::Program& program, const program::Op&
     return fmt::format("the CUDA backend reduces fp32 gradients in fp32, not {}; use --reduce-dtype fp32",
                        name_of(settings.reduce_dtype));
   }
+  // What a stack does by itself is a matter of its prices alone.
+  const bool by_stack = program.stack.parameters_in_8_bits && op.fp8 != program::Fp8::kBlock;
+  if (op.fp8 != program::Fp8::kNone && settings.spared_of_cast > 0 && !settings.frozen && !by_stack) {
+    return "the CUDA backend gathers parameters in 16 bits, and casts them then; use --fp8-parameter-gather off, or "
+           "--backend cpu";
+  }
   if (settings.optimizer.kind == program::Update::kMuon) {
     return "the CUDA backend has no Muon yet; use --optimizer adamw, or --backend cpu";
   }
@@ -80,6 +86,17 @@ std::string refusal_of_state(const program::Program& program, const program::Op&
                        name_of(op.moments));
   }
   return "";
+}
+
+/// Why not, where rows travel to experts otherwise than the plan's stack sends them by itself.
+std::string refusal_of_exchange(const program::Program& program, const program::Op& op) {
+  const program::ExpertDispatch how = program.stack.expert_dispatch;
+  if (op.kind != OpKind::kAllToAll || op.group != program::Group::kExpert || !sends_once(how)) return "";
+  if (how == program::find_stack(program.stack.name)->expert_dispatch) return "";
+  return fmt::format(
+      "the CUDA backend exchanges rows with experts by NCCL's all-to-all, not by {}; use "
+      "--expert-dispatch all_to_all, or --backend cpu",
+      name_of(how));
 }
 
 /// Why not, where it is of operands in 8 bits: cuBLASLt reads codes along what a product sums over, in whole 16 bytes,
@@ -145,6 +162,7 @@ std::string refusal_of(const program::Program& program, const program::Op& op) {
     return "the CUDA backend has no lane for exchanges with experts yet (overlap.expert); use --backend cpu, or leave "
            "the field off";
   }
+  if (std::string no = refusal_of_exchange(program, op); !no.empty()) return no;
   if (std::string no = refusal_of_codes(settings, op); !no.empty()) return no;
   if (std::string no = refusal_of_state(program, op); !no.empty()) return no;
   const bool product = op.kind == OpKind::kMatmul || op.kind == OpKind::kMatmulDgrad;

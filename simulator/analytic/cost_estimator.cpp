@@ -96,7 +96,7 @@ Transfers transfers_of(const KindCosts& costs, const Plan& plan, int position) {
 CostEstimator::CostEstimator(program::Job job, const hardware::Cluster& cluster, SharedCosts* shared)
     : cluster_(cluster),
       placed_(job.plan, cluster),
-      stack_(*program::find_stack(job.plan.stack)),
+      stack_(program::stack_of(job.plan)),
       own_(shared != nullptr ? nullptr : std::make_unique<SharedCosts>()),
       shared_(shared != nullptr ? shared : own_.get()) {
   program_.job = std::move(job);

@@ -139,7 +139,7 @@ class CostEstimator {
   program::Program program_;  // the job, and what the layout of memory reads; no bodies, no tasks
   const hardware::Cluster& cluster_;
   PlacedCluster placed_;
-  const program::StackTraits& stack_;
+  const program::StackTraits stack_;
   program::Sharding sharding_{};
   bool merged_lanes_ = false;
   std::unique_ptr<SharedCosts> own_;  // where none was given

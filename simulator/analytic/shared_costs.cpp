@@ -56,7 +56,8 @@ Key pass_fields(const Job& job, const ChunkKey& kind) {
   Key key =
       key_of(p.tensor, p.context, p.context_method, p.context_heads, dense ? 1 : p.expert, dense ? 0 : p.expert_tensor,
              p.micro_batch, p.sequence_parallel, p.overlap.tensor, program::traits_of(p.schedule).splits_backward,
-             p.offload.activations, p.attention, p.overlap.expert, issues_longer(p));
+             p.offload.activations, p.attention, p.overlap.expert, issues_longer(p),
+             dense || p.expert == 1 ? program::ExpertDispatch::kStack : p.expert_dispatch, p.fp8_parameter_gather);
   append(key, kind);
   return key;
 }
@@ -66,9 +67,10 @@ Key state_fields(const Job& job, ChunkKey kind) {
   const Plan& p = job.plan;
   const bool accumulates =
       program::micro_batches(p, job.training.global_batch) > 1 || program::traits_of(p.schedule).splits_backward;
-  Key key = key_of(p.tensor, p.context, p.expert, p.expert_tensor, p.data, p.zero_stage, p.shard_group,
-                   p.sequence_parallel, p.overlap.gradient_reduction, p.overlap.parameter_gather, p.compression,
-                   p.offload.optimizer, p.offload.gradients, p.offload.parameters, p.pipeline > 1, accumulates);
+  Key key =
+      key_of(p.tensor, p.context, p.expert, p.expert_tensor, p.data, p.zero_stage, p.shard_group, p.sequence_parallel,
+             p.overlap.gradient_reduction, p.overlap.parameter_gather, p.compression, p.offload.optimizer,
+             p.offload.gradients, p.offload.parameters, p.pipeline > 1, accumulates, p.fp8_parameter_gather);
   if (kind.embedding || kind.head) key.push_back(program::traits_of(p.schedule).folds ? 1 : 0);  // who adds tied ones
   kind.recompute = program::Recompute::kNone;
   kind.modules = {};

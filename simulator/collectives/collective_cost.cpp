@@ -38,7 +38,7 @@ base::Seconds inside_time(OpKind kind, base::Bytes bytes, int ranks, const hardw
 }  // namespace
 
 base::Seconds collective_cost(OpKind kind, base::Bytes bytes, const GroupPlacement& group, const hardware::Node& node,
-                              const program::StackTraits& stack) {
+                              const program::StackTraits& stack, double once) {
   assert(kind == OpKind::kAllReduce || kind == OpKind::kReduceScatter || kind == OpKind::kAllGather ||
          kind == OpKind::kAllToAll || kind == OpKind::kRingShift);
   if (group.ranks <= 1) return base::Seconds(0);
@@ -51,7 +51,7 @@ base::Seconds collective_cost(OpKind kind, base::Bytes bytes, const GroupPlaceme
     const base::BytesPerSecond inside =
         group.ranks_per_node > 1 ? gather_curve(node, group.ranks_per_node).bus * node.device.physics.collective_bus
                                  : base::BytesPerSecond(std::numeric_limits<double>::infinity());
-    return late + network_collective(kind, bytes, group, node, inside, stack);
+    return late + network_collective(kind, bytes, group, node, inside, stack, once);
   }
   if (node.topology == hardware::Topology::kSharedMemory) {
     return late + shared_memory_time(kind, bytes, group.ranks, node);

@@ -34,9 +34,10 @@ struct GroupPlacement {
 
 /// Time of a collective over a group, all members present: kAllReduce, kReduceScatter, kAllGather, kAllToAll,
 /// kRingShift. `bytes`: of the whole buffer (all-reduce, all-to-all, ring shift: of a rank's buffer; the others: of the
-/// unsharded side).
+/// unsharded side). `once`: of what an all-to-all sends to other nodes, what crosses the network, where a node gets
+/// once what its ranks then hand on; 1: every rank is sent its own.
 base::Seconds collective_cost(program::OpKind kind, base::Bytes bytes, const GroupPlacement& group,
-                              const hardware::Node& node, const program::StackTraits& stack);
+                              const hardware::Node& node, const program::StackTraits& stack, double once = 1);
 
 /// Time of one transfer between two devices; `sharing` transfers leave the node at once (1 inside a node). `between`:
 /// of the link that it crosses from site to site.

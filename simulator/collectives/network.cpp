@@ -39,15 +39,17 @@ base::BytesPerSecond network_share(const hardware::Node& node, int ranks_per_nod
 // data leaves of a long link.
 base::Seconds network_collective(program::OpKind kind, base::Bytes bytes, const GroupPlacement& group,
                                  const hardware::Node& node, base::BytesPerSecond inside,
-                                 const program::StackTraits& stack) {
+                                 const program::StackTraits& stack, double once) {
   const double n = group.ranks, nodes = group.nodes;
   const base::BytesPerSecond network =
       network_share(node, group.ranks_per_node, group.sharing) * (stack_share(stack, node) * reach(node, nodes));
   if (kind == program::OpKind::kAllToAll) {
     // All messages are under way at once: one hop. Of a rank's buffer (n-r)/n leave its node, (r-1)/n stay in it.
     const double r = group.ranks_per_node;
-    const base::Seconds outside = bytes * ((n - r) / n * r) / network, within = bytes * ((r - 1) / n) / inside;
-    const base::Seconds elsewhere = bytes / group.exchange;
+    // What arrives once is handed on to the ranks of the node.
+    const base::Seconds outside = bytes * (once * (n - r) / n * r) / network;
+    const base::Seconds within = bytes * ((r - 1) / (once < 1 ? r : n)) / inside;
+    const base::Seconds elsewhere = bytes * once / group.exchange;
     return base::Seconds(kBase) + node.network.latency + group.between.latency + std::max({outside, within, elsewhere});
   }
   const bool all_reduce = kind == program::OpKind::kAllReduce;

@@ -22,7 +22,7 @@ using program::Program;
 auto shape_key(const Op& op, int peer_stage) {
   return std::tuple(peer_stage, op.kind, op.pass, op.dtype, op.group, op.weight_transposed, op.token_sharded, op.flash,
                     op.heads, op.kv_heads, op.head_dim, op.sequence, op.window, op.chunked, op.document_keys,
-                    op.experts, op.parts, op.m, op.n, op.k, op.elements, op.bytes, op.disk, op.fp8);
+                    op.experts, op.parts, op.m, op.n, op.k, op.elements, op.bytes, op.disk, op.fp8, op.operand);
 }
 
 class Coster {

@@ -30,6 +30,19 @@ base::Seconds transfer_time(const Program& program, const hardware::Cluster& clu
   return transfer_cost(base::Bytes(bytes), same_node, transfers, cluster.node_of_device(rank), program.stack, between);
 }
 
+// Cores exchange rows one by one and gather parameters in their own type, whatever a plan says.
+program::StackTraits executed_by(const Program& program, const hardware::Device& device) {
+  program::StackTraits stack = program.stack;
+  if (device.kind == hardware::DeviceKind::kCpu) stack.expert_dispatch = program::ExpertDispatch::kAllToAll;
+  return stack;
+}
+
+// as_executed says so where a token is sent once to a rank.
+TokenRoutes routes_of(const Op& op) {
+  const bool routed = op.kind == OpKind::kAllToAll && op.group == program::Group::kExpert && op.experts > 0;
+  return routed ? TokenRoutes{op.experts, op.k} : TokenRoutes{};
+}
+
 // Over nodes such an all-reduce reaches what one adapter carries, however many there are: 22 to 60 GB/s in the
 // Ultra-Scale Playbook's runs, where reduce-scatters and gathers reach twice that.
 hardware::Node on_one_adapter(const hardware::Node& node, const GroupPlacement& group) {
@@ -47,7 +60,9 @@ const std::vector<GroupPlacement>& GroupPlaces::of(program::Group group) {
 }
 
 PartWork work_of(std::span<const Op> written, const Program& program, const hardware::Device& device) {
-  const auto executed = as_executed(written, program.stack, program.mesh.tensor(), program.settings.rotary.amplitude);
+  const bool codes = program.settings.gathers_in_8_bits && device.kind == hardware::DeviceKind::kGpu;
+  const auto executed = as_executed(written, executed_by(program, device), program.mesh.tensor(),
+                                    {program.settings.rotary.amplitude, codes});
   const std::span<const Op> ops = executed ? std::span<const Op>(*executed) : written;
   PartWork work{segment_work(ops, device, program.stack), {}, std::vector<std::int32_t>(ops.size(), -1)};
   for (std::size_t i = 0; i < ops.size(); ++i) {
@@ -56,7 +71,7 @@ PartWork work_of(std::span<const Op> written, const Program& program, const hard
     if (!program::is_copy(op.kind) && (!program::is_communication(op.kind) || left_out)) continue;
     const double share = program::is_copy(op.kind) ? copied_share(op, program.settings, program.stack) : 1;
     work.exchange_of[i] = static_cast<std::int32_t>(work.exchanges.size());
-    work.exchanges.push_back({op.kind, op.group, op.lane, op.disk, op.bytes * share});
+    work.exchanges.push_back({op.kind, op.group, op.lane, op.disk, op.bytes * share, routes_of(op)});
   }
   return work;
 }
@@ -96,7 +111,11 @@ base::Seconds PlacedRanks::collective(const Exchange& exchange) {
   base::Seconds slowest(0);
   for (const GroupPlacement& group : places_.of(exchange.group)) {
     const auto cost = [&](const hardware::Node& node) {
-      return collective_cost(exchange.kind, base::Bytes(exchange.bytes), group, node, program_.stack);
+      const base::Bytes bytes(exchange.bytes);
+      if (exchange.routes.experts > 0) {
+        return expert_exchange_cost(bytes, exchange.routes, group, node, program_.stack);
+      }
+      return collective_cost(exchange.kind, bytes, group, node, program_.stack);
     };
     slowest = std::max(slowest, one_ring(exchange) ? cost(on_one_adapter(node_, group)) : cost(node_));
   }

@@ -10,6 +10,7 @@
 #include "hardware_profiles/hardware.h"
 #include "program/ir/program.h"
 #include "simulator/collectives/collective_cost.h"
+#include "simulator/collectives/expert_exchange.h"
 #include "simulator/cost/compute_cost.h"
 
 namespace trivium::simulator {
@@ -21,6 +22,7 @@ struct Exchange {
   program::Lane lane{};
   bool disk = false;
   double bytes = 0;
+  TokenRoutes routes{};  ///< of an exchange with experts that sends a token once to a rank
 };
 
 /// Of ops that the host issues without waiting.

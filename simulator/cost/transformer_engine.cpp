@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "models/model.h"
+#include "simulator/collectives/expert_exchange.h"
 
 namespace trivium::simulator {
 namespace {
@@ -79,15 +80,17 @@ class Segment {
     }
   }
 
-  std::optional<std::vector<Op>> executed(double amplitude) {
+  std::optional<std::vector<Op>> executed(const Executed& how) {
     for (std::size_t i = 0; i < ops_.size(); ++i) {
+      if (how.gathers_codes) keep_codes(ops_[i]);
       if (tensor_ > 1 && is_tensor_collective(ops_[i], OpKind::kAllGather)) gather(i);
+      if (exchanged_ && rows_ > 0 && sends_once(stack_.expert_dispatch)) send_once(ops_[i]);
       if (!runs_transformer_engine(stack_)) continue;
       if (tensor_ > 1 && is_tensor_collective(ops_[i], OpKind::kReduceScatter) && ends_routing(i)) leave_out(ops_[i]);
-      if (exchanged_ && rows_ > 0) stack_.sorts_in_exchange ? send_once(ops_[i]) : sort(ops_[i]);
+      if (exchanged_ && rows_ > 0 && !sends_once(stack_.expert_dispatch)) sort(ops_[i]);
       if (turning_ > 0 && stack_.fuses_latents) {
         assemble(ops_[i]);
-      } else if (amplitude != 1) {
+      } else if (how.amplitude != 1) {
         turn(ops_[i]);
       }
     }
@@ -106,22 +109,15 @@ class Segment {
     changed_ = true;
   }
 
-  /// Ranks that have one or more of a token's experts, where all choices are as likely.
-  double ranks_of_a_token() const {
-    const auto all = static_cast<double>(experts_), elsewhere = all - local_experts_;
-    double none = 1;  // of a rank's experts are chosen
-    for (std::int64_t i = 0; i < choices_; ++i)
-      none *= std::max(0.0, elsewhere - static_cast<double>(i)) / (all - static_cast<double>(i));
-    return all / local_experts_ * (1 - none);
-  }
-
   // What the Program places before an exchange is placed after it, as many rows; sums of a rank's experts are written
   // for every token that the rank received, and summed over ranks on the way back.
   void send_once(Op& op) {
     if (experts_ <= local_experts_ || choices_ < 1) return;
-    const double ranks = ranks_of_a_token();
+    const double ranks = TokenRoutes{experts_, choices_}.holders_of_a_token(local_experts_);
     if (is_expert_exchange(op)) {
       op.bytes *= ranks / static_cast<double>(choices_);
+      op.experts = static_cast<std::int32_t>(experts_);
+      op.k = choices_;
     } else if (op.kind == OpKind::kCombine || op.kind == OpKind::kDispatchBackward) {
       op.bytes += kWritten * rows_ / static_cast<double>(choices_) * (ranks - 1) * static_cast<double>(op.n);
     } else {
@@ -142,6 +138,21 @@ class Segment {
       op.bytes = 2 * kWritten * tokens * heads * turning_;
     } else if (op.flash && (op.kind == OpKind::kAttention || op.kind == OpKind::kAttentionBackward)) {
       op.bytes = 0;
+    } else {
+      return;
+    }
+    changed_ = true;
+  }
+
+  // Of a bucket's gather op.k numbers come as codes, one byte each; what was cast in 16 bits, both ways, is transposed.
+  // Largest numbers are found where a rank casts its shard.
+  void keep_codes(Op& op) {
+    if (!program::is_half(op.dtype)) return;
+    if (op.kind == OpKind::kAllGather && op.bucket >= 0 && op.k > 0) {
+      op.bytes -= (kWritten - 1) * static_cast<double>(op.k);
+    } else if (op.kind == OpKind::kQuantize && op.operand == program::Fp8Operand::kWeight) {
+      op.bytes = 2 * static_cast<double>(op.m) * static_cast<double>(op.n);
+      op.fp8 = Fp8::kDelayed;
     } else {
       return;
     }
@@ -246,9 +257,12 @@ double loose_expert_kernels(const Op& op, const program::StackTraits& stack) {
 }
 
 std::optional<std::vector<Op>> as_executed(std::span<const Op> ops, const program::StackTraits& stack, int tensor,
-                                           double amplitude) {
-  if (!runs_transformer_engine(stack) && !stack.gathers_scaled_tensors) return std::nullopt;
-  return Segment(ops, tensor, stack).executed(amplitude);
+                                           const Executed& how) {
+  const bool once = sends_once(stack.expert_dispatch);
+  if (!runs_transformer_engine(stack) && !stack.gathers_scaled_tensors && !once && !how.gathers_codes) {
+    return std::nullopt;
+  }
+  return Segment(ops, tensor, stack).executed(how);
 }
 
 }  // namespace trivium::simulator

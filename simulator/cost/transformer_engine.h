@@ -24,9 +24,15 @@ double loose_expert_kernels(const program::Op& op, const program::StackTraits& s
 /// The ops of a segment as such a stack executes them, or nothing where it executes them as they are. With sequence
 /// parallelism, what only casts read is cast by the rank that has it and gathered in 8 bits or fewer; a mixture's
 /// tokens are routed where they are, so that nothing is gathered for the router or scattered after it (elements 0).
-/// Rows that arrive from other ranks are sorted by expert, and back. Rotary positions whose sines have an `amplitude`
-/// are PyTorch's kernels.
+/// Rows that arrive from other ranks are sorted by expert, and back; with any stack, where it dispatches by DeepEP or
+/// HybridEP, a token goes once to a rank instead, and exchanges say of how many experts it chose how many. Rotary
+/// positions whose sines have an `amplitude` are PyTorch's kernels. Parameters that are gathered in 8 bits are not cast
+/// where they arrive, but transposed.
+struct Executed {
+  double amplitude = 1;
+  bool gathers_codes = false;  ///< parameters (program::Settings::gathers_in_8_bits)
+};
 std::optional<std::vector<program::Op>> as_executed(std::span<const program::Op> ops, const program::StackTraits& stack,
-                                                    int tensor, double amplitude = 1);
+                                                    int tensor, const Executed& how = {});
 
 }  // namespace trivium::simulator

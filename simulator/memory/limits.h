@@ -15,7 +15,8 @@ namespace trivium::simulator {
 struct StageLimits {
   std::int64_t capacity = 0, reserved = 0;  ///< as in StageMemory; `reserved` without the stack's own buffers
   std::int64_t host_capacity = 0;
-  int devices = 0;  ///< of a node
+  int devices = 0;     ///< of a node
+  bool cores = false;  ///< which keep parameters in their own type, whatever a stack spares
 };
 
 /// By role: by kind of replica, then by stage. `replica_kinds`: as Program::replica_kinds. `placed`: the cluster as the

@@ -17,7 +17,8 @@ std::string gib(std::int64_t bytes) { return fmt::format("{:.1f}", static_cast<d
 StageLimits limits_of(const hardware::Node& node, int ranks) {
   const auto share = static_cast<std::int64_t>(node.host_memory.value()) / std::min(node.devices, std::max(1, ranks));
   return {static_cast<std::int64_t>(node.device.memory.value() * node.device.usable),
-          static_cast<std::int64_t>(node.device.reserved.value()), share, node.devices};
+          static_cast<std::int64_t>(node.device.reserved.value()), share, node.devices,
+          node.device.kind == hardware::DeviceKind::kCpu};
 }
 
 /// What stacks allocate in addition to the model's state: 16-bit gradients that autograd fills before they are added to
@@ -121,6 +122,7 @@ std::vector<StageLimits> limits_of(const program::Mesh& mesh, std::span<const in
       least.host_capacity = std::min(least.host_capacity, here.host_capacity);
       least.reserved = std::max(least.reserved, here.reserved);
       least.devices = std::min(least.devices, here.devices);
+      least.cores |= here.cores;
     }
     if (seen.empty()) limits.emplace_back();
   }
@@ -150,7 +152,7 @@ StageMemory memory_of(const program::Program& program, const program::Role& role
                        !settings.is_offloaded(program::Space::kOffloadedState);
   for (const program::Chunk& chunk : role.chunks) {
     const program::ChunkTemplate& kind = program.kinds[static_cast<std::size_t>(chunk.kind)];
-    memory.parameters -= settings.spared_of_cast * kind.bytes.cast_numbers;
+    if (!limits.cores) memory.parameters -= settings.spared_of_cast * kind.bytes.cast_numbers;
   }
   if (sharded && program.stack.wide_shards_only && !settings.frozen)
     memory.parameters = 0;  // they are the optimizer's fp32 copies

@@ -6,6 +6,8 @@
 #include "program/lower/lower.h"
 #include "simulator/analytic/cost_estimator.h"
 #include "simulator/memory/memory.h"
+#include "simulator/simulate.h"
+#include "tests/simulator/prepared.h"
 
 namespace trivium::simulator {
 namespace {
@@ -40,6 +42,43 @@ TEST(StackMemory, ParametersGatheredInEightBitsHaveNoOtherCopy) {
   for (const program::Fp8 recipe : {program::Fp8::kBlock, program::Fp8::kNvfp4, program::Fp8::kNone}) {
     EXPECT_EQ(parameters("megatron-core", recipe), parameters("megatron-bridge", recipe));
   }
+}
+
+TEST(StackMemory, PlansSayWhetherParametersAreGatheredInEightBits) {
+  using program::Fp8Gather;
+  const auto parameters = [](const char* stack, Fp8Gather gather, const char* cluster = "dgx-h100:1") {
+    program::Job job = job_of("gpt-tiny", stack, program::Fp8::kBlock);
+    job.plan.fp8_parameter_gather = gather;
+    return memory_of(std::get<program::Program>(program::lower(job)), hardware::load_cluster(cluster))
+        .front()
+        .parameters;
+  };
+  const std::int64_t in_16_bits = 2 * 4 * 12 * 128 * 128;
+  for (const char* stack : {"megatron-bridge", "trivium"}) {
+    const std::int64_t wide = parameters(stack, Fp8Gather::kStack);
+    EXPECT_EQ(parameters(stack, Fp8Gather::kOff), wide);
+    EXPECT_EQ(wide - parameters(stack, Fp8Gather::kOn), in_16_bits);
+    EXPECT_EQ(parameters(stack, Fp8Gather::kOn, "generic-cpu:1"), parameters(stack, Fp8Gather::kOff, "generic-cpu:1"));
+  }
+}
+
+// A step that waits for its gathers takes less time; on cores it does what it did.
+TEST(StackMemory, GathersInEightBitsAreFaster) {
+  using program::Fp8Gather;
+  const auto iteration = [](program::Fp8 recipe, Fp8Gather gather, const char* machines) {
+    program::Job job = job_of("llama3-8b", "megatron-core", recipe);
+    job.model.layers = 2;
+    job.plan.fp8_parameter_gather = gather;
+    const hardware::Cluster cluster = hardware::load_cluster(machines);
+    return iteration_ps(prepared(job, cluster), {}).value_or_throw();
+  };
+  for (const program::Fp8 recipe : {program::Fp8::kCurrent, program::Fp8::kDelayed, program::Fp8::kBlock}) {
+    const auto wide = iteration(recipe, Fp8Gather::kOff, "dgx-h100:1");
+    EXPECT_LT(iteration(recipe, Fp8Gather::kOn, "dgx-h100:1"), wide) << name_of(recipe);
+    EXPECT_EQ(iteration(recipe, Fp8Gather::kOn, "generic-cpu:1"), iteration(recipe, Fp8Gather::kOff, "generic-cpu:1"));
+  }
+  EXPECT_EQ(iteration(program::Fp8::kMxfp8, Fp8Gather::kOn, "dgx-b200:1"),
+            iteration(program::Fp8::kMxfp8, Fp8Gather::kOff, "dgx-b200:1"));
 }
 
 TEST(StackMemory, SearchesCountTheSame) {

@@ -4,7 +4,10 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <set>
 
+#include "hardware_profiles/load.h"
+#include "models/load.h"
 #include "planner/bound/evaluate.h"
 #include "tests/planner/problems.h"
 
@@ -192,6 +195,33 @@ TEST(Tree, CostsOfAPipelineAreNotThoseOfOneStage) {
   };
   EXPECT_EQ(bound(piped, &shared), bound(piped, nullptr));
   EXPECT_EQ(bound(flat, &shared), bound(flat, nullptr));
+}
+
+TEST(Tree, CostsOfADispatchAndOfParametersInEightBitsAreThoseOfNoOther) {
+  const hardware::Cluster cluster = hardware::load_cluster("dgx-h100:1");
+  simulator::SharedCosts shared;
+  std::set<std::int64_t> bounds;
+  for (const auto dispatch : {program::ExpertDispatch::kAllToAll, program::ExpertDispatch::kDeepEp}) {
+    for (const auto gather : {program::Fp8Gather::kOff, program::Fp8Gather::kOn}) {
+      program::Job job;
+      job.model = models::load_model("mixtral-8x7b");
+      job.model.layers = 2;
+      job.training.sequence = 1024;
+      job.training.global_batch = 4;
+      job.plan.data = job.plan.expert = 4;
+      job.plan.zero_stage = 1;
+      job.plan.fp8 = program::Fp8::kCurrent;
+      job.plan.expert_dispatch = dispatch;
+      job.plan.fp8_parameter_gather = gather;
+      SCOPED_TRACE(program::summary(job.plan));
+      const auto bound = [&](simulator::SharedCosts* costs) {
+        return simulator::lower_bound_ps(simulator::CostEstimator(job, cluster, costs).schedule_costs(job.plan));
+      };
+      EXPECT_EQ(bound(&shared), bound(nullptr));
+      bounds.insert(bound(nullptr));
+    }
+  }
+  EXPECT_EQ(bounds.size(), 4U);
 }
 
 // Copies between layers, from links that carry them at once to links that everything waits for; chunks of one layer to

@@ -1,5 +1,6 @@
 #include "planner/launch/launch.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -141,7 +142,7 @@ TEST(MegatronExport, SwitchesExchangesBesideOtherPassesOn) {
   EXPECT_THAT(exported(job, Trainer::kMegatron).text, Not(HasSubstr("overlap-moe-expert-parallel-comm")));
 }
 
-// The dispatcher is Megatron-Bridge's setting and our stack.
+// The dispatcher is Megatron-Bridge's setting; stacks that have another than an all-to-all read back as the field.
 TEST(MegatronBridgeExport, NamesTheDispatcherThatTheStackHas) {
   program::Job job = gpt3();
   job.model = models::load_model("qwen3-30b-a3b");
@@ -150,11 +151,13 @@ TEST(MegatronBridgeExport, NamesTheDispatcherThatTheStackHas) {
   const auto back = [&](const char* stack, const std::string& more) {
     job.plan.stack = stack;
     const Launch launch = exported(job, Trainer::kMegatronBridge);
-    return import_plan(request_of(launch.text + more), Trainer::kMegatronBridge).job.plan.stack;
+    const program::Plan plan = import_plan(request_of(launch.text + more), Trainer::kMegatronBridge).job.plan;
+    return fmt::format("{} {}", plan.stack, name_of(plan.expert_dispatch));
   };
-  EXPECT_EQ(back("megatron-bridge", ""), "megatron-bridge");
-  EXPECT_EQ(back("megatron-bridge-flex", ""), "megatron-bridge-flex");
-  EXPECT_EQ(back("megatron-bridge-flex", "cfg.model.cuda_graph_impl = \"full_iteration\"\n"), "megatron-bridge-graphs");
+  EXPECT_EQ(back("megatron-bridge", ""), "megatron-bridge stack");
+  EXPECT_EQ(back("megatron-bridge-flex", ""), "megatron-bridge hybrid");
+  EXPECT_EQ(back("megatron-bridge-flex", "cfg.model.cuda_graph_impl = \"full_iteration\"\n"),
+            "megatron-bridge-graphs stack");
   EXPECT_THAT(fields(exported(job, Trainer::kMegatronBridge).losses), Not(testing::Contains("stack")));
   job.plan.stack = "megatron-bridge-graphs";
   EXPECT_THAT(fields(exported(job, Trainer::kMegatronBridge).losses), testing::Contains("stack"));

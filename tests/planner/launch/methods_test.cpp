@@ -7,6 +7,7 @@
 #include "models/load.h"
 #include "planner/launch/export_parts.h"
 #include "planner/launch/launch.h"
+#include "program/plan/stack.h"
 
 namespace trivium::planner::launch {
 namespace {
@@ -163,6 +164,113 @@ TEST(ContextExport, OfRingsWhoseRanksExchangeHeadsIsMegatronsA2aAndP2p) {
   EXPECT_THAT(file_with(job, Trainer::kMegatron).text, HasSubstr("--hierarchical-context-parallel-sizes 2 2"));
   EXPECT_THAT(file_with(job, Trainer::kTorchtitan).losses,
               Contains(AllOf(Field(&Loss::field, "context_heads"), Field(&Loss::becomes, "1"))));
+}
+
+program::Job mixture_job(program::ExpertDispatch dispatch, const char* stack) {
+  program::Job job = llama_job();
+  job.model = models::load_model("qwen3-30b-a3b");
+  job.plan.tensor = 1, job.plan.data = job.plan.expert = 16;
+  job.plan.sequence_parallel = false;
+  job.plan.expert_dispatch = dispatch;
+  job.plan.stack = stack;
+  return job;
+}
+
+TEST(DispatchExport, IsMegatronsDispatcherBothWays) {
+  using program::ExpertDispatch;
+  const std::pair<ExpertDispatch, const char*> kWays[] = {
+      {ExpertDispatch::kStack, ""}, {ExpertDispatch::kDeepEp, "deepep"}, {ExpertDispatch::kHybrid, "hybridep"}};
+  for (const auto& [dispatch, backend] : kWays) {
+    const Launch launch = file_with(mixture_job(dispatch, "megatron-core"), Trainer::kMegatron);
+    const std::string type = *backend == 0 ? "alltoall" : "flex";
+    EXPECT_THAT(launch.text, HasSubstr("--moe-token-dispatcher-type " + type));
+    const bool named = launch.text.find(std::string("--moe-flex-dispatcher-backend ") + backend) != std::string::npos;
+    EXPECT_EQ(named, *backend != 0);
+    EXPECT_THAT(launch.losses, Not(Contains(Field(&Loss::field, "expert_dispatch"))));
+    const Imported back = read_back(launch.text, Trainer::kMegatron);
+    EXPECT_EQ(back.job.plan.expert_dispatch, dispatch) << launch.text;
+    for (const Loss& loss : back.losses) EXPECT_THAT(loss.field, Not(HasSubstr("dispatcher")));
+  }
+}
+
+// Megatron-Bridge's flex dispatcher is a stack of its own, of HybridEP.
+TEST(DispatchExport, IsMegatronBridgesStackOrSaidBesideIt) {
+  using program::ExpertDispatch;
+  const auto back = [](ExpertDispatch dispatch, const char* stack) {
+    const Launch launch = file_with(mixture_job(dispatch, stack), Trainer::kMegatronBridge);
+    return read_back(launch.text, Trainer::kMegatronBridge).job.plan;
+  };
+  const auto way = [&](const program::Plan& plan) { return program::stack_of(plan).expert_dispatch; };
+  EXPECT_EQ(way(back(ExpertDispatch::kStack, "megatron-bridge")), ExpertDispatch::kAllToAll);
+  EXPECT_EQ(way(back(ExpertDispatch::kHybrid, "megatron-bridge")), ExpertDispatch::kHybrid);
+  EXPECT_EQ(way(back(ExpertDispatch::kStack, "megatron-bridge-flex")), ExpertDispatch::kHybrid);
+  EXPECT_EQ(way(back(ExpertDispatch::kAllToAll, "megatron-bridge-flex")), ExpertDispatch::kAllToAll);
+  const program::Plan deepep = back(ExpertDispatch::kDeepEp, "megatron-bridge");
+  EXPECT_EQ(deepep.stack, "megatron-bridge");
+  EXPECT_EQ(deepep.expert_dispatch, ExpertDispatch::kDeepEp);
+  EXPECT_EQ(way(back(ExpertDispatch::kDeepEp, "megatron-bridge-flex")), ExpertDispatch::kDeepEp);
+}
+
+TEST(DispatchExport, IsLostWhereATrainerHasNone) {
+  using program::ExpertDispatch;
+  const auto losses = [](ExpertDispatch dispatch) {
+    return file_with(mixture_job(dispatch, "torchtitan-fsdp2"), Trainer::kTorchtitan).losses;
+  };
+  EXPECT_THAT(losses(ExpertDispatch::kDeepEp),
+              Contains(AllOf(Field(&Loss::field, "expert_dispatch"), Field(&Loss::becomes, "all_to_all"))));
+  EXPECT_THAT(losses(ExpertDispatch::kAllToAll), Not(Contains(Field(&Loss::field, "expert_dispatch"))));
+  std::string text = file_with(mixture_job(ExpertDispatch::kStack, "megatron-core"), Trainer::kMegatron).text;
+  text.replace(text.find("-type alltoall"), 14, "-type allgather");
+  EXPECT_THAT(read_back(text, Trainer::kMegatron).losses, Contains(Field(&Loss::field, "--moe-token-dispatcher-type")));
+}
+
+program::Job fp8_job(program::Fp8 recipe, program::Fp8Gather gather, const char* stack) {
+  program::Job job = llama_job();
+  job.plan.fp8 = recipe;
+  job.plan.fp8_parameter_gather = gather;
+  job.plan.stack = stack;
+  return job;
+}
+
+TEST(ParameterGatherExport, IsMegatronsFlagBothWays) {
+  using program::Fp8;
+  using program::Fp8Gather;
+  for (const Fp8 recipe : {Fp8::kDelayed, Fp8::kCurrent, Fp8::kBlock, Fp8::kMxfp8}) {
+    for (const Fp8Gather gather : {Fp8Gather::kStack, Fp8Gather::kOn}) {
+      const Launch launch = file_with(fp8_job(recipe, gather, "megatron-core"), Trainer::kMegatron);
+      const bool on = gather == Fp8Gather::kOn;
+      EXPECT_EQ(launch.text.find("--fp8-param-gather") != std::string::npos, on);
+      const Imported back = read_back(launch.text, Trainer::kMegatron);
+      EXPECT_EQ(back.job.plan.fp8_parameter_gather, gather) << launch.text;
+      for (const Loss& loss : back.losses) EXPECT_THAT(loss.field, Not(HasSubstr("param")));
+    }
+  }
+  std::string text = file_with(fp8_job(Fp8::kCurrent, Fp8Gather::kOn, "megatron-core"), Trainer::kMegatron).text;
+  text.replace(text.find("--use-distributed-optimizer"), 27, "--no-one-knows-this-option");
+  const Imported whole = read_back(text, Trainer::kMegatron);
+  EXPECT_EQ(whole.job.plan.fp8_parameter_gather, Fp8Gather::kStack);
+  EXPECT_THAT(whole.losses, Contains(Field(&Loss::field, "--fp8-param-gather")));
+}
+
+// Its recipes gather so themselves, but for blocks.
+TEST(ParameterGatherExport, IsSaidToMegatronBridgeWhereItsRecipeSaysOtherwise) {
+  using program::Fp8;
+  using program::Fp8Gather;
+  for (const Fp8 recipe : {Fp8::kDelayed, Fp8::kCurrent, Fp8::kBlock, Fp8::kMxfp8}) {
+    for (const Fp8Gather gather : {Fp8Gather::kStack, Fp8Gather::kOn, Fp8Gather::kOff}) {
+      const program::Job job = fp8_job(recipe, gather, "megatron-bridge");
+      const Launch launch = file_with(job, Trainer::kMegatronBridge);
+      const bool usual = gather == Fp8Gather::kStack || (gather == Fp8Gather::kOn) == (recipe != Fp8::kBlock);
+      EXPECT_EQ(launch.text.find("fp8_param_gather = ") == std::string::npos, usual);
+      const Imported back = read_back(launch.text, Trainer::kMegatronBridge);
+      EXPECT_EQ(back.job.plan.fp8, recipe);
+      EXPECT_EQ(back.job.plan.precision, program::DType::kBf16);
+      EXPECT_EQ(back.job.plan.fp8_parameter_gather, usual ? Fp8Gather::kStack : gather) << launch.text;
+      for (const Loss& loss : back.losses) EXPECT_THAT(loss.field, Not(HasSubstr("precision")));
+    }
+  }
+  EXPECT_THAT(file_with(fp8_job(Fp8::kCurrent, Fp8Gather::kOn, "torchtitan-fsdp2"), Trainer::kTorchtitan).losses,
+              Contains(AllOf(Field(&Loss::field, "fp8_parameter_gather"), Field(&Loss::becomes, "off"))));
 }
 
 TEST(ContextImport, SaysWhatIsNeitherARingNorHeadsAllToAll) {

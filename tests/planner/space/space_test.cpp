@@ -126,6 +126,57 @@ TEST(Space, SplitsDroplessExpertsOverTensorRanksOnlyWhereTheseCannotHoldThemWhol
   EXPECT_EQ(expert_splits(request), (Splits{{1, 1, 0}, {1, 2, 0}, {1, 4, 0}, {2, 1, 0}, {2, 2, 0}, {4, 1, 0}}));
 }
 
+// Of spread experts on GPUs alone, and what the stack does by itself is not tried twice.
+TEST(Space, TriesDispatchesWhereExpertsAreSpread) {
+  using program::ExpertDispatch;
+  const auto tried = [](const SearchRequest& request, bool spread) {
+    std::set<ExpertDispatch> found;
+    const Space space(request);
+    for (const program::Plan& split : space.splits()) {
+      if ((split.expert > 1) == spread) found.insert(split.expert_dispatch);
+    }
+    return found;
+  };
+  using Ways = std::set<ExpertDispatch>;
+  SearchRequest request = small_problem();
+  request.job.model.experts = models::Experts{.count = 4, .top_k = 2};
+  EXPECT_EQ(tried(request, false), Ways{ExpertDispatch::kStack});
+  EXPECT_EQ(tried(request, true), (Ways{ExpertDispatch::kStack, ExpertDispatch::kDeepEp, ExpertDispatch::kHybrid}));
+  request.job.plan.stack = "megatron-bridge-flex";
+  EXPECT_EQ(tried(request, true), (Ways{ExpertDispatch::kStack, ExpertDispatch::kAllToAll, ExpertDispatch::kDeepEp}));
+  request.constraints = closed_unless_allowed({}, {});
+  EXPECT_EQ(tried(request, true), Ways{ExpertDispatch::kStack});
+  EXPECT_NE(text_of(held_fields(request)).find("unless --allow expert_dispatch: expert_dispatch stack"),
+            std::string::npos);
+  request.constraints.clear();
+  request.cluster = hardware::load_cluster("generic-cpu:1");
+  EXPECT_EQ(tried(request, true), Ways{ExpertDispatch::kStack});
+}
+
+TEST(Space, TriesParametersInEightBitsWhereProductsReadThem) {
+  using program::Fp8Gather;
+  using Ways = std::set<Fp8Gather>;
+  const auto tried = [](const SearchRequest& request) {
+    Ways found;
+    for (const Member& member : enumerate(request)) {
+      found.insert(member.plan.fp8_parameter_gather);
+      const bool shares = member.plan.zero_stage == 1 || member.plan.zero_stage == 2;
+      EXPECT_TRUE(shares || member.plan.fp8_parameter_gather != Fp8Gather::kOn) << program::summary(member.plan);
+    }
+    return found;
+  };
+  SearchRequest request = small_problem();
+  EXPECT_EQ(tried(request), Ways{Fp8Gather::kStack});
+  request.job.plan.fp8 = program::Fp8::kCurrent;
+  EXPECT_EQ(tried(request), (Ways{Fp8Gather::kStack, Fp8Gather::kOn}));
+  request.job.plan.stack = "megatron-bridge";
+  EXPECT_EQ(tried(request), (Ways{Fp8Gather::kStack, Fp8Gather::kOff}));
+  request.constraints = closed_unless_allowed({}, {});
+  EXPECT_EQ(tried(request), Ways{Fp8Gather::kStack});
+  EXPECT_NE(text_of(held_fields(request)).find("unless --allow fp8_parameter_gather: fp8_parameter_gather stack"),
+            std::string::npos);
+}
+
 // What the space leaves out: on NVLink, over nodes and in a rack, of many small experts and of few large ones.
 TEST(Space, WholeDroplessExpertsAreNeverSlower) {
   int compared = 0;

@@ -57,6 +57,66 @@ TEST(Fp8, WeightsAreCastInAStepsFirstForwardAlone) {
   }
 }
 
+// A bucket's gather says how many of its numbers are codes where parameters travel so: 12 h^2 a layer, and none of an
+// embedding; of two layers in one bucket both.
+TEST(Fp8, GathersSayHowManyNumbersAreOfMatricesInEightBits) {
+  Job job = fp8_job(Fp8::kCurrent);
+  job.plan.data = 2, job.plan.zero_stage = 1;
+  const std::int64_t of_layer = 12 * job.model.hidden * job.model.hidden;
+  const auto numbers = [](const Program& program) {
+    std::vector<std::int64_t> found;
+    for (const int body : program.kinds[0].gather) {
+      for (const Op& op : program.bodies[static_cast<std::size_t>(body)].ops) found.push_back(op.k);
+    }
+    return found;
+  };
+  EXPECT_THAT(numbers(lowered(job)), testing::ElementsAre(0, of_layer, of_layer, 0));
+  job.plan.bucket_bytes = 1 << 20;
+  EXPECT_THAT(numbers(lowered(job)), testing::ElementsAre(2 * of_layer));
+  job.plan.fp8 = Fp8::kNone;
+  EXPECT_THAT(numbers(lowered(job)), testing::ElementsAre(0));
+}
+
+TEST(Fp8, ParametersAreGatheredInEightBitsWhereAPlanOrItsStackSaysSo) {
+  const auto settings = [](Fp8 recipe, Fp8Gather gather, const char* stack, int zero_stage = 1) {
+    Job job = fp8_job(recipe);
+    job.plan.data = 2, job.plan.zero_stage = zero_stage;
+    job.plan.fp8_parameter_gather = gather;
+    job.plan.stack = stack;
+    const Settings s = lowered(job).settings;
+    return std::pair{s.spared_of_cast, s.gathers_in_8_bits};
+  };
+  using Kept = std::pair<std::int64_t, bool>;
+  const Kept narrow{2, true}, memory_alone{2, false}, wide{0, false};
+  for (const Fp8 recipe : {Fp8::kDelayed, Fp8::kCurrent, Fp8::kBlock}) {
+    EXPECT_EQ(settings(recipe, Fp8Gather::kOn, "megatron-core"), narrow);
+    EXPECT_EQ(settings(recipe, Fp8Gather::kStack, "megatron-core"), wide);
+    EXPECT_EQ(settings(recipe, Fp8Gather::kOff, "megatron-bridge"), wide);
+    EXPECT_EQ(settings(recipe, Fp8Gather::kStack, "megatron-bridge"), recipe == Fp8::kBlock ? wide : narrow);
+  }
+  EXPECT_EQ(settings(Fp8::kMxfp8, Fp8Gather::kOn, "megatron-core"), memory_alone);
+  EXPECT_EQ(settings(Fp8::kNone, Fp8Gather::kStack, "megatron-bridge"), wide);
+  EXPECT_FALSE(settings(Fp8::kCurrent, Fp8Gather::kStack, "megatron-bridge", 3).second);
+}
+
+TEST(Fp8, ParametersInEightBitsNeedProductsOfThemAndShardedState) {
+  const auto rule = [](const auto& change) {
+    Job job = fp8_job(Fp8::kCurrent);
+    job.plan.data = 2, job.plan.zero_stage = 1;
+    job.plan.fp8_parameter_gather = Fp8Gather::kOn;
+    change(job);
+    const auto no = check(job);
+    return no ? no->rule : "";
+  };
+  EXPECT_EQ(rule([](Job&) {}), "");
+  EXPECT_EQ(rule([](Job& j) { j.plan.zero_stage = 2; }), "");
+  EXPECT_EQ(rule([](Job& j) { j.plan.fp8 = Fp8::kNone; }), "fp8_parameter_gather-needs-fp8");
+  EXPECT_EQ(rule([](Job& j) { j.plan.zero_stage = 0; }), "fp8_parameter_gather-needs-zero");
+  EXPECT_EQ(rule([](Job& j) { j.plan.zero_stage = 3; }), "fp8_parameter_gather-supported");
+  EXPECT_EQ(rule([](Job& j) { j.training.optimizer.kind = Update::kMuon; }), "fp8_parameter_gather-supported");
+  EXPECT_EQ(rule([](Job& j) { j.plan.offload.optimizer = Storage::kHost; }), "fp8_parameter_gather-supported");
+}
+
 TEST(Fp8, ParametersThatAreGatheredForAPassAreCastInIt) {
   Job job = fp8_job(Fp8::kCurrent);
   job.plan.data = 2, job.plan.zero_stage = 3;

@@ -58,6 +58,15 @@ TEST(CudaRefusal, NamesAdaptersBesideFrozenWeights) {
   }
 }
 
+TEST(CudaRefusal, NamesParametersGatheredInEightBits) {
+  program::Job job = job_of(DType::kBf16);
+  job.plan.fp8 = program::Fp8::kCurrent;
+  job.plan.data = 2, job.plan.zero_stage = 1;
+  EXPECT_EQ(refusal_for(job), "");
+  job.plan.fp8_parameter_gather = program::Fp8Gather::kOn;
+  EXPECT_THAT(refusal_for(job), testing::HasSubstr("use --fp8-parameter-gather off"));
+}
+
 TEST(CudaRefusal, NamesPackedDocuments) {
   program::Job job = job_of(DType::kBf16);
   job.training.documents.lengths = {4};
@@ -74,6 +83,11 @@ TEST(CudaRefusal, NamesWhatItDoesNotReduceOrFuse) {
   job.model.experts = models::Experts{.count = 4, .top_k = 2};
   job.plan.data = job.plan.expert = 2;
   EXPECT_EQ(refusal_for(job), "");
+  job.plan.expert_dispatch = program::ExpertDispatch::kAllToAll;
+  EXPECT_EQ(refusal_for(job), "");
+  job.plan.expert_dispatch = program::ExpertDispatch::kDeepEp;
+  EXPECT_THAT(refusal_for(job), testing::HasSubstr("not by deepep; use --expert-dispatch all_to_all"));
+  job.plan.expert_dispatch = program::ExpertDispatch::kStack;
   job.plan.overlap.expert = true;
   EXPECT_THAT(refusal_for(job), testing::HasSubstr("(overlap.expert); use --backend cpu"));
   job = job_of(DType::kBf16);

@@ -77,6 +77,21 @@ TEST(DroplessExperts, RecomputationSplitBackwardsAndLargerMicroBatchesChangeNoth
   }
 }
 
+// Cores exchange rows one by one, whatever carries them elsewhere: bit by bit the same.
+TEST(DroplessExperts, TravelByAnyDispatchAlike) {
+  const Trained unsplit = run(dropless_job({}, true), 2);
+  program::Plan plan;
+  plan.expert = plan.data = 2, plan.tensor = 2, plan.expert_tensor = 1;
+  const Trained plain = run(dropless_job(plan, true), 2);
+  for (const auto dispatch :
+       {program::ExpertDispatch::kAllToAll, program::ExpertDispatch::kDeepEp, program::ExpertDispatch::kHybrid}) {
+    plan.expert_dispatch = dispatch;
+    expect_equivalent(unsplit, dropless_job(plan, true));
+    const Trained trained = run(dropless_job(plan, true), 2);
+    EXPECT_EQ(trained.losses, plain.losses) << name_of(dispatch);
+  }
+}
+
 // Tensor ranks hold experts of their own, whole; with sequence parallelism each sends the rows of its own tokens.
 TEST(DroplessExperts, OfTensorRanksMayBeWhole) {
   program::Plan whole;

@@ -101,6 +101,20 @@ TEST_P(Fp8Training, PipelinesRecomputationAndShardingChangeNoBit) {
   expect_bitwise(job, replicas);
 }
 
+TEST_P(Fp8Training, ParametersGatheredInEightBitsChangeNothingAtAll) {
+  program::Job job = job_of(split_ways(1, 1, 2), GetParam());
+  job.training.global_batch = 2;
+  const Trained replicas = run(job);
+  job.plan.fp8_parameter_gather = program::Fp8Gather::kOn;
+  for (const int zero : {1, 2}) {
+    for (const bool overlap : {false, true}) {
+      job.plan.zero_stage = zero;
+      job.plan.overlap.gradient_reduction = job.plan.overlap.parameter_gather = overlap;
+      expect_bitwise(job, replicas);
+    }
+  }
+}
+
 // In fp64 sums of another order differ by 1e-15, so what is left is what is cast otherwise: numbers near the bottom of
 // a block whose scale another rank's share of it decides, which AdamW carries into the next loss. In bf16 a sum in
 // another order may round to its neighbour and that to another of the few numbers of 8 bits, an eighth (E4M3) or a

@@ -146,6 +146,10 @@ RandomJob random_job(std::mt19937& random) {
     }
     if (program::check(made.job)) continue;
     std::mt19937 apart = random;
+    std::mt19937 aside = random;  // so that all else stays as it was
+    using program::ExpertDispatch;
+    made.job.plan.expert_dispatch = one_of(
+        aside, {ExpertDispatch::kStack, ExpertDispatch::kStack, ExpertDispatch::kAllToAll, ExpertDispatch::kDeepEp});
     if (one_of(apart, {true, false, false})) {
       const bool attention = one_of(apart, {true, false});
       made.job.training.lora = {.rank = 8, .alpha = 16, .fc1 = !attention, .fc2 = !attention};

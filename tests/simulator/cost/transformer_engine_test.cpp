@@ -4,6 +4,7 @@
 
 #include "models/model.h"
 #include "program/ir/op_kinds.h"
+#include "program/plan/plan.h"
 #include "simulator/cost/issue.h"
 
 namespace trivium::simulator {
@@ -154,6 +155,21 @@ TEST(Executed, SendsATokenOnceToARankWithDeepEp) {
   EXPECT_DOUBLE_EQ((*done)[1].bytes, ops[1].bytes);
   EXPECT_DOUBLE_EQ((*done)[2].bytes, 650);
   EXPECT_NEAR((*done)[4].bytes - ops[4].bytes, 2.0 * 1024 * 512 * 6 / 7, 1e-6);
+  EXPECT_EQ((*done)[2].experts, 8);
+  EXPECT_EQ((*done)[2].k, 2);
+  // A plan says so to any stack, and otherwise to this one.
+  program::Plan plan;
+  plan.stack = "trivium";
+  EXPECT_FALSE(as_executed(ops, program::stack_of(plan), 1));
+  plan.expert_dispatch = program::ExpertDispatch::kDeepEp;
+  const auto asked = as_executed(ops, program::stack_of(plan), 1);
+  ASSERT_TRUE(asked);
+  EXPECT_DOUBLE_EQ((*asked)[2].bytes, 650);
+  plan.stack = "megatron-bridge-flex";
+  plan.expert_dispatch = program::ExpertDispatch::kAllToAll;
+  const auto sorted = as_executed(ops, program::stack_of(plan), 1);
+  ASSERT_TRUE(sorted);
+  EXPECT_DOUBLE_EQ((*sorted)[2].bytes, 700);
 }
 
 // Heads of 48 that turn and 80 that do not, values of 64: keys and values are made in one kernel (8 (80 + 64) and the
@@ -166,7 +182,7 @@ TEST(Executed, MakesHeadsOfLatentsInOneKernel) {
     return op;
   };
   const std::vector<Op> ops = {of_heads(OpKind::kLatentHeads), of_heads(OpKind::kRotary), of_heads(OpKind::kAttention)};
-  const auto done = as_executed(ops, bridge(), 1, 1.3);
+  const auto done = as_executed(ops, bridge(), 1, {.amplitude = 1.3});
   ASSERT_TRUE(done);
   EXPECT_DOUBLE_EQ((*done)[0].bytes, 2.0 * 1024 * (8 * 144 + 48 + 8 * 192));
   EXPECT_DOUBLE_EQ((*done)[1].bytes, 4.0 * 1024 * 8 * 48);
@@ -186,12 +202,34 @@ TEST(Executed, GathersTensorsOfOneScaleInEightBits) {
   EXPECT_FALSE(as_executed(rows, torchtitan, 4));
 }
 
+// 1,000 numbers of a bucket of 1,024 x 512 come as codes; what was cast of a weight is transposed, whatever came
+// before.
+TEST(Executed, GathersParametersAsCodes) {
+  Op gather = made(OpKind::kAllGather, {1}, {1});
+  gather.group = program::Group::kData;
+  gather.bucket = 0;
+  gather.elements = 1024 * 512;
+  gather.k = 1000;
+  program::fill_work(gather);
+  Op weight = cast(1, 2, program::Fp8::kCurrent);
+  weight.operand = program::Fp8Operand::kWeight;
+  const std::vector<Op> ops = {gather, weight, cast(3, 4, program::Fp8::kCurrent)};
+  EXPECT_FALSE(as_executed(ops, ours(), 1));
+  const auto done = as_executed(ops, ours(), 1, {.gathers_codes = true});
+  ASSERT_TRUE(done);
+  EXPECT_DOUBLE_EQ(ops[0].bytes - (*done)[0].bytes, 1000);
+  EXPECT_DOUBLE_EQ((*done)[1].bytes, 2.0 * 1024 * 512);
+  EXPECT_EQ((*done)[1].fp8, program::Fp8::kDelayed);
+  EXPECT_DOUBLE_EQ((*done)[2].bytes, ops[2].bytes);
+  EXPECT_EQ((*done)[2].fp8, program::Fp8::kCurrent);
+}
+
 TEST(Executed, TurnsHeadsKernelByKernelWhereSinesHaveAnAmplitude) {
   Op rotary = made(OpKind::kRotary, {1}, {1});
   rotary.heads = 8, rotary.kv_heads = 2, rotary.head_dim = 64;
   const std::vector<Op> ops = {rotary};
   EXPECT_FALSE(as_executed(ops, bridge(), 1));
-  EXPECT_DOUBLE_EQ(as_executed(ops, bridge(), 1, 1.3)->front().bytes, 24.0 * 1024 * 10 * 64);
+  EXPECT_DOUBLE_EQ(as_executed(ops, bridge(), 1, {.amplitude = 1.3})->front().bytes, 24.0 * 1024 * 10 * 64);
 }
 
 }  // namespace

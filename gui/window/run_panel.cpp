@@ -27,6 +27,7 @@ constexpr int kMostLogLines = 2000;
 constexpr int kInterrupted = 130;
 constexpr std::size_t kSampleBytes = std::size_t{256} << 10;
 constexpr const char* kChooseText = "Choose a text to train on first.";
+constexpr const char* kIntro = "Runs the plan on this machine's CPU cores.";
 
 /// Keeps every second point, and the last: as many as a picture can show however long a run is.
 void thin(std::vector<QPointF>& points) {
@@ -57,7 +58,8 @@ RunPanel::RunPanel(Document& document, QWidget* parent)
       stop_(new QPushButton("Stop")),
       choose_(new QPushButton("…")),
       sample_(new QPushButton("Sample")),
-      state_(new QLabel("Runs the plan on this machine's cores; the plan's cluster must be this machine.")),
+      state_(new QLabel(kIntro)),
+      refusal_(new QLabel),
       whose_(new QLabel),
       loss_(new LineChart("Loss by step")),
       speed_(new LineChart("Throughput by step")),
@@ -65,13 +67,21 @@ RunPanel::RunPanel(Document& document, QWidget* parent)
   whose_->setAccessibleName("Whose curves these are");
   whose_->setWordWrap(true);
   whose_->hide();
+  refusal_->setAccessibleName("Why the plan cannot run here");
+  refusal_->setWordWrap(true);
+  refusal_->hide();
   auto* layout = new QVBoxLayout(this);
   layout->addLayout(make_controls());
+  layout->addWidget(refusal_);
   layout->addWidget(whose_);
   layout->addWidget(make_charts(), 1);
   follow_process();
-  connect(&document_, &Document::scenario_changed, this, [this] { show_whose(); });
+  connect(&document_, &Document::scenario_changed, this, [this] {
+    show_whose();
+    show_whether_it_runs();
+  });
   connect(&document_, &Document::evaluated, this, [this] {
+    show_whether_it_runs();
     if (!losses_.empty()) draw_steps();
   });
 }
@@ -151,9 +161,7 @@ void RunPanel::follow_process() {
   connect(&process_, &QProcess::errorOccurred, this, [this](QProcess::ProcessError error) {
     if (error != QProcess::FailedToStart) return;
     state_->setText("trivium could not be started: " + process_.errorString());
-    start_->setEnabled(true);
-    resume_->setEnabled(true);
-    stop_->setEnabled(false);
+    show_whether_it_runs();
   });
 }
 
@@ -200,6 +208,32 @@ void RunPanel::choose_sample() {
   }
 }
 
+// As `trivium run` would refuse it.
+QString RunPanel::why_not() const {
+  if (!document_.has_begun()) return {};
+  for (const hardware::NodeGroup& group : document_.scenario().cluster.groups) {
+    if (group.node.device.kind == hardware::DeviceKind::kCpu) continue;
+    return QString(
+               "This plan is for %1 GPUs; Run trains on this machine's CPU cores. Choose the cluster this-machine "
+               "under "
+               "Job to run here.")
+        .arg(text(group.node.device.name));
+  }
+  const auto& evaluation = document_.evaluation();
+  if (!document_.is_current() || evaluation->runs()) return {};
+  return "The plan cannot run: " + text(display_name(evaluation->refusal));
+}
+
+void RunPanel::show_whether_it_runs() {
+  const QString why = why_not();
+  refusal_->setText(why);
+  refusal_->setVisible(!why.isEmpty());
+  if (why.isEmpty() ? state_->text().isEmpty() : state_->text() == kIntro) state_->setText(why.isEmpty() ? kIntro : "");
+  start_->setEnabled(why.isEmpty() && !is_running());
+  resume_->setEnabled(why.isEmpty() && !is_running());
+  stop_->setEnabled(is_running());
+}
+
 bool RunPanel::shows_the_documents_plan() const {
   const program::Job& now = document_.scenario().file.job;
   return drawn_ && drawn_->model == now.model && program::to_json(drawn_->training) == program::to_json(now.training) &&
@@ -233,7 +267,7 @@ void RunPanel::resume() {
 }
 
 void RunPanel::begin(bool resumed) {
-  if (is_running()) return;
+  if (is_running() || !why_not().isEmpty()) return;  // which is said
   if (corpus_->text().trimmed().isEmpty()) {
     state_->setText(kChooseText);
     corpus_->setFocus();
@@ -381,9 +415,7 @@ void RunPanel::draw_steps() {
 }
 
 void RunPanel::finish(int code, bool crashed) {
-  start_->setEnabled(true);
-  resume_->setEnabled(true);
-  stop_->setEnabled(false);
+  show_whether_it_runs();
   const bool measured = std::exchange(measures_, false) && code == 0 && !crashed;
   log_->appendPlainText(QString::fromUtf8(process_.readAllStandardError()).trimmed());
   if (!crashed && !pending_.isEmpty()) log_->appendPlainText(QString::fromUtf8(pending_));

@@ -6,6 +6,7 @@
 #include <QPainter>
 #include <QToolTip>
 #include <algorithm>
+#include <array>
 #include <map>
 
 #include "base/error.h"
@@ -24,6 +25,7 @@ constexpr double kSmallAir = 1.5;   // the same of small letters
 constexpr int kSmall = 9;           // pixels: smaller letters cannot be read
 constexpr double kLines = 3;        // of the height of text: a bar
 constexpr double kLeastLines = 1;   // the same where there is little room
+constexpr int kLevels = 5;          // everything, phases, tasks, segments and ops
 constexpr int kLow = 120;           // pixels of height: the title has less room, too
 constexpr int kTextOn = 140'000;    // luma (ITU-R BT.601) in thousandths above which text is black
 
@@ -213,8 +215,9 @@ QString FlameView::words_of_band(std::uint32_t widest, bool of_one_bar) const {
 std::vector<FlameView::Band> FlameView::bands() const {
   struct Level {
     QRectF box;
-    std::uint32_t widest = 0, parent = 0;
-    double width = 0;
+    std::uint32_t parent = 0;
+    std::array<std::uint32_t, kLevels> widest{};  // by what bars are: layers have ops beside them
+    std::array<double, kLevels> width{}, all{};
     std::size_t bars = 0;
     bool of_one_bar = true, named = false;
   };
@@ -227,14 +230,18 @@ std::vector<FlameView::Band> FlameView::bands() const {
     if (level.bars++ == 0) level.parent = flame_->node(bar.node).parent;
     level.box |= bar.box;
     level.of_one_bar = level.of_one_bar && flame_->node(bar.node).parent == level.parent;
-    if (bar.box.width() > level.width) level.width = bar.box.width(), level.widest = bar.node;
+    const auto kind = static_cast<std::size_t>(flame_->node(bar.node).level);
+    level.all[kind] += bar.box.width();
+    if (bar.box.width() > level.width[kind]) level.width[kind] = bar.box.width(), level.widest[kind] = bar.node;
     level.named = level.named || !written_on(bar.node, bar.box.width()).words.isEmpty();
   }
   std::vector<Band> made;
   for (const auto& [place, level] : levels) {
-    const QString words = words_of_band(level.widest, level.of_one_bar);
+    const auto most = std::max_element(level.all.begin(), level.all.end()) - level.all.begin();
+    const std::uint32_t widest = level.widest[static_cast<std::size_t>(most)];
+    const QString words = words_of_band(widest, level.of_one_bar);
     const double wide = QFontMetricsF(font()).horizontalAdvance(words) + 2 * kAir;
-    if (!level.named && level.bars > 1 && wide <= level.box.width()) made.push_back({level.box, words, level.widest});
+    if (!level.named && level.bars > 1 && wide <= level.box.width()) made.push_back({level.box, words, widest});
   }
   return made;
 }

@@ -8,9 +8,9 @@
 namespace trivium::gui {
 namespace {
 
-constexpr double kMostOfRows = 0.65;         // of the height, as long as rows are as low as they can be
-constexpr double kMostOfGrownRows = 0.5;     // the same where they are twice as high
-constexpr int kLeastBelow = 150;             // pixels
+constexpr double kMostOfRows = 0.65;      // of the height, as long as rows are as low as they can be
+constexpr double kMostOfGrownRows = 0.5;  // the same where they are twice as high
+constexpr int kLeastBelow = 150;          // pixels
 
 }  // namespace
 
@@ -18,14 +18,15 @@ constexpr int kLeastBelow = 150;             // pixels
 void TimelineView::set_up_halves() {
   halves_->set_share([this](int height) {
     if (below_->isHidden()) return height;
-    const int around = minimap_->sizeHint().height() + 2 + TimelineCanvas::kRuler + canvas_->pins_height() +
-                       2 * canvas_->frameWidth();
+    const int around =
+        minimap_->sizeHint().height() + 2 + TimelineCanvas::kRuler + canvas_->pins_height() + 2 * canvas_->frameWidth();
     const int rows = canvas_->layout_of_rows().usual_height();
     const auto at_most = [height](int pixels, double share) {
       return std::min(pixels, static_cast<int>(share * height));
     };
     const int below = std::max(kLeastBelow, wanted_below_);
-    return std::max({height - below, at_most(around + rows, kMostOfRows), at_most(around + 2 * rows, kMostOfGrownRows)});
+    return std::max(
+        {height - below, at_most(around + rows, kMostOfRows), at_most(around + 2 * rows, kMostOfGrownRows)});
   });
   const auto follow = [this](int wanted) {
     if (canvas_->range()) return;  // what is selected comes and goes

@@ -1,6 +1,7 @@
 #include "gui/views/explain_view.h"
 
 #include <QRegularExpression>
+#include <QScrollBar>
 #include <QVBoxLayout>
 #include <algorithm>
 #include <cmath>
@@ -34,7 +35,7 @@ class FittedText : public QTextBrowser {
     setSizePolicy(policy);
   }
   QSize sizeHint() const override { return {QTextBrowser::sizeHint().width(), heightForWidth(width())}; }
-  QSize minimumSizeHint() const override { return {120, sizeHint().height()}; }
+  QSize minimumSizeHint() const override { return {120, fontMetrics().height()}; }  // the least at any width
   bool hasHeightForWidth() const override { return true; }
   int heightForWidth(int width) const override {
     const std::unique_ptr<QTextDocument> laid_out(document()->clone());
@@ -188,13 +189,13 @@ void ExplainView::set_aside() {
   measured_words_->clear();
 }
 
-// As much as they need where nothing is scrolled: a scroll bar makes the words narrower and higher.
+// As much as they need beside a scroll bar, which Qt takes away only where what is as narrow has room.
 void ExplainView::fit() {
   int most = 0;
   for (const int half : {0, 1}) {
     const auto* area = qobject_cast<const QScrollArea*>(said_->widget(half));
     QLayout* column = area->widget()->layout();
-    const int width = area->width() - 2 * area->frameWidth();
+    const int width = area->width() - 2 * area->frameWidth() - area->verticalScrollBar()->sizeHint().width();
     most = std::max(
         most, column->hasHeightForWidth() ? column->totalHeightForWidth(width) : column->totalSizeHint().height());
   }

@@ -20,10 +20,10 @@ constexpr int kPageWidth = 900, kWidePage = 1320;  // pixels, with two columns a
 constexpr int kWide = 1350;                        // pixels of the window from which on there are three
 // On larger windows than this the page grows with its letters, up to so many times their size.
 constexpr double kUsualWidth = 1780, kUsualHeight = 960, kMostGrowth = 1.35;
-constexpr double kHeading = 1.15;  // letters of headings
-constexpr double kAbove = 0.4;     // of what is free
-constexpr int kBetween = 30;       // pixels between parts
-constexpr int kMostNodes = 12500;  // of eight devices
+constexpr double kHeading = 1.15;          // letters of headings
+constexpr double kAbove = 0.4;             // of what is free
+constexpr int kBetween = 36, kBelow = 18;  // pixels between parts
+constexpr int kMostNodes = 12500;          // of eight devices
 constexpr int kUsualNodes = 8;
 constexpr std::int64_t kMostSamples = 1 << 24;
 
@@ -70,7 +70,7 @@ StartPage::StartPage(QWidget* parent)
   auto* columns = new QHBoxLayout;
   rows->addLayout(columns, 1);
   jobs_ = new QBoxLayout(QBoxLayout::TopToBottom);
-  jobs_->setSpacing(kBetween);
+  jobs_->setSpacing(kBelow);
   jobs_->addLayout(make_own());
   jobs_->addLayout(make_examples());
   columns->addLayout(jobs_, 1);
@@ -103,6 +103,7 @@ void StartPage::place() {
   const bool wide = width() >= kWide;
   set_letters(grown);
   jobs_->setDirection(wide ? QBoxLayout::LeftToRight : QBoxLayout::TopToBottom);
+  jobs_->setSpacing(wide ? kBetween : kBelow);
   columns_->setStretch(0, wide ? 2 : 1);
   const int across = std::min(width(), static_cast<int>((wide ? kWidePage : kPageWidth) * grown));
   const int needed = page_->layout()->hasHeightForWidth() ? page_->layout()->totalHeightForWidth(across)

@@ -7,7 +7,7 @@
 namespace trivium::gui {
 namespace {
 
-constexpr double kMostGrowth = 6;
+constexpr double kMostGrowth = 12;
 
 bool same_rows(const SpanStore& a, const SpanStore& b) {
   return std::equal(a.rows().begin(), a.rows().end(), b.rows().begin(), b.rows().end(),

@@ -164,7 +164,7 @@ void draw_ring(QPainter& painter, const QRectF& device, const LitGroup* group, c
 }
 
 QString ring_sample(const LitGroup& group, const QPalette& palette) {
-  constexpr int kWide = 26, kHigh = 9, kThick = 2;  // pixels
+  constexpr int kWide = 32, kHigh = 9, kThick = 2;  // pixels
   QPixmap sample(kWide, kHigh);
   sample.fill(palette.color(QPalette::Base));
   QPainter painter(&sample);

@@ -72,7 +72,6 @@ RunPanel::RunPanel(Document& document, QWidget* parent)
   refusal_->hide();
   auto* layout = new QVBoxLayout(this);
   layout->addLayout(make_controls());
-  layout->addWidget(refusal_);
   layout->addWidget(whose_);
   layout->addWidget(make_charts(), 1);
   follow_process();
@@ -115,6 +114,7 @@ QHBoxLayout* RunPanel::make_controls() {
   row->addWidget(resume_);
   row->addWidget(stop_);
   row->addWidget(state_, 5);
+  row->addWidget(refusal_, 5);
   return row;
 }
 
@@ -160,7 +160,7 @@ void RunPanel::follow_process() {
           [this](int code, QProcess::ExitStatus status) { finish(code, status == QProcess::CrashExit); });
   connect(&process_, &QProcess::errorOccurred, this, [this](QProcess::ProcessError error) {
     if (error != QProcess::FailedToStart) return;
-    state_->setText("trivium could not be started: " + process_.errorString());
+    say("trivium could not be started: " + process_.errorString());
     show_whether_it_runs();
   });
 }
@@ -197,14 +197,19 @@ void RunPanel::ask_for_checkpoints() {
 
 void RunPanel::start() { begin(false); }
 
+void RunPanel::say(const QString& words) {
+  state_->setText(words);
+  state_->show();
+}
+
 void RunPanel::choose_sample() {
   const std::string path = (base::user_data() / "sample.txt").string();
   try {
     base::write_file_atomically(path, sample_text(kSampleBytes));
     corpus_->setText(text(path));
-    state_->setText("The sample text is chosen: sums in words.");
+    say("The sample text is chosen: sums in words.");
   } catch (const base::Failure& failure) {
-    state_->setText(text(failure.error().message));
+    say(text(failure.error().message));
   }
 }
 
@@ -213,10 +218,7 @@ QString RunPanel::why_not() const {
   if (!document_.has_begun()) return {};
   for (const hardware::NodeGroup& group : document_.scenario().cluster.groups) {
     if (group.node.device.kind == hardware::DeviceKind::kCpu) continue;
-    return QString(
-               "This plan is for %1 GPUs; Run trains on this machine's CPU cores. Choose the cluster this-machine "
-               "under "
-               "Job to run here.")
+    return QString("This plan is for %1 GPUs. To run one here, choose the cluster this-machine.")
         .arg(text(group.node.device.name));
   }
   const auto& evaluation = document_.evaluation();
@@ -228,7 +230,7 @@ void RunPanel::show_whether_it_runs() {
   const QString why = why_not();
   refusal_->setText(why);
   refusal_->setVisible(!why.isEmpty());
-  if (why.isEmpty() ? state_->text().isEmpty() : state_->text() == kIntro) state_->setText(why.isEmpty() ? kIntro : "");
+  state_->setHidden(!why.isEmpty() && state_->text() == kIntro);  // the reason stands in its place
   start_->setEnabled(why.isEmpty() && !is_running());
   resume_->setEnabled(why.isEmpty() && !is_running());
   stop_->setEnabled(is_running());
@@ -255,11 +257,11 @@ void RunPanel::show_whose() {
 
 void RunPanel::resume() {
   if (!keeps_checkpoints_) {
-    state_->setText("The program trivium next to this one keeps no checkpoints.");
+    say("The program trivium next to this one keeps no checkpoints.");
     return;
   }
   if (!QFileInfo(checkpoint_->text().trimmed()).isDir()) {
-    state_->setText("Give the folder that a run kept its checkpoints in.");
+    say("Give the folder that a run kept its checkpoints in.");
     checkpoint_->setFocus();
     return;
   }
@@ -269,7 +271,7 @@ void RunPanel::resume() {
 void RunPanel::begin(bool resumed) {
   if (is_running() || !why_not().isEmpty()) return;  // which is said
   if (corpus_->text().trimmed().isEmpty()) {
-    state_->setText(kChooseText);
+    say(kChooseText);
     corpus_->setFocus();
     return;
   }
@@ -281,7 +283,7 @@ void RunPanel::begin(bool resumed) {
   try {
     base::write_file_atomically(plan.toStdString(), program::to_json(document_.scenario().file).dump(2) + "\n");
   } catch (const base::Failure& failure) {
-    state_->setText(text(failure.error().message));
+    say(text(failure.error().message));
     return;
   }
   QStringList arguments{
@@ -326,7 +328,7 @@ void RunPanel::calibrate(const QString& record, const QString& profile) {
 void RunPanel::launch(const QStringList& arguments) {
   const QString program = trivium_program();
   if (program.isEmpty()) {
-    state_->setText("The program trivium is neither next to this one nor on the PATH.");
+    say("The program trivium is neither next to this one nor on the PATH.");
     return;
   }
   pending_.clear();
@@ -334,13 +336,13 @@ void RunPanel::launch(const QStringList& arguments) {
   start_->setEnabled(false);
   resume_->setEnabled(false);
   stop_->setEnabled(true);
-  state_->setText("Starting …");
+  say("Starting …");
   process_.start(program, arguments);
 }
 
 void RunPanel::stop() {
   if (!is_running()) return;
-  state_->setText("Ending after this step …");
+  say("Ending after this step …");
   process_.terminate();
 }
 
@@ -355,7 +357,7 @@ void RunPanel::read_steps() {
     }
     const double number = step.at("step").get<double>();
     add_step(number, step.at("loss").get<double>(), step.value("tokens_per_s", 0.0));
-    state_->setText(QString("step %1 of %2: loss %3, %4 tokens/s")
+    say(QString("step %1 of %2: loss %3, %4 tokens/s")
                         .arg(number + 1)
                         .arg(steps_->value())
                         .arg(losses_.back().y(), 0, 'f', 4)
@@ -373,7 +375,7 @@ void RunPanel::show_record(const program::RunRecord& record, const QString& name
   drawn_ = record.job;
   drawn_name_ = name;
   show_whose();
-  state_->setText(QString("%1: %2 steps, loss from %3 to %4")
+  say(QString("%1: %2 steps, loss from %3 to %4")
                       .arg(name)
                       .arg(seen_steps_)
                       .arg(losses_.front().y(), 0, 'f', 4)
@@ -421,16 +423,16 @@ void RunPanel::finish(int code, bool crashed) {
   if (!crashed && !pending_.isEmpty()) log_->appendPlainText(QString::fromUtf8(pending_));
   const bool has_record = !record_.isEmpty() && QFileInfo::exists(record_);
   if (crashed) {
-    state_->setText("The run crashed; this window did not.");
+    say("The run crashed; this window did not.");
   } else if (code == 0) {
-    state_->setText(has_record ? QString("Done: %1 steps recorded.").arg(seen_steps_) : QString("Done."));
+    say(has_record ? QString("Done: %1 steps recorded.").arg(seen_steps_) : QString("Done."));
   } else if (code == kInterrupted) {
-    state_->setText(QString("Stopped after %1 steps.").arg(seen_steps_));
+    say(QString("Stopped after %1 steps.").arg(seen_steps_));
   } else {
     const QStringList lines = log_->toPlainText().trimmed().split('\n');
-    state_->setText(QString("Ended with code %1: %2").arg(code).arg(lines.last()));
+    say(QString("Ended with code %1: %2").arg(code).arg(lines.last()));
   }
-  if (measured) state_->setText("This machine has been measured.");
+  if (measured) say("This machine has been measured.");
   if (measured && on_profile) on_profile();
   if (!crashed && has_record && on_record) on_record(record_);
 }

@@ -31,7 +31,7 @@ class RunPanel : public QWidget {
   QLabel& state() { return *state_; }
   QPushButton& run_button() { return *start_; }
   QPushButton& resume_button() { return *resume_; }
-  /// Why the document's plan cannot run here; empty where it can.
+  /// Why the document's plan cannot run here, in place of the state; empty where it can.
   const QLabel& refusal() const { return *refusal_; }
   LineChart& loss() { return *loss_; }
   LineChart& speed() { return *speed_; }
@@ -89,6 +89,7 @@ class RunPanel : public QWidget {
   void read_steps();
   void forget_steps();
   void choose_sample();
+  void say(const QString& words);
   void show_whose();
   QString why_not() const;
   void show_whether_it_runs();

@@ -104,7 +104,10 @@ void StartPage::place() {
   set_letters(grown);
   jobs_->setDirection(wide ? QBoxLayout::LeftToRight : QBoxLayout::TopToBottom);
   jobs_->setSpacing(wide ? kBetween : kBelow);
+  jobs_->setStretch(0, wide ? 1 : 0);
+  jobs_->setStretch(1, 1);
   columns_->setStretch(0, wide ? 2 : 1);
+  for (QLayout* changed : std::initializer_list<QLayout*>{jobs_, columns_, page_->layout()}) changed->invalidate();
   const int across = std::min(width(), static_cast<int>((wide ? kWidePage : kPageWidth) * grown));
   const int needed = page_->layout()->hasHeightForWidth() ? page_->layout()->totalHeightForWidth(across)
                                                           : page_->layout()->totalSizeHint().height();
@@ -146,7 +149,7 @@ QLayout* StartPage::make_own() {
   rows->addLayout(form);
   rows->addWidget(wrong_);
   rows->addWidget(plan_own_);
-  rows->addStretch();
+  rows->addStretch(1);
   connect(plan_own_, &QPushButton::clicked, this, [this] { plan_own_cluster(); });
   connect(batch_, &QLineEdit::returnPressed, this, [this] { plan_own_cluster(); });
   return rows;
@@ -167,7 +170,7 @@ QLayout* StartPage::make_examples() {
       if (on_example) on_example(example.make(), QString("example ") + example.title);
     });
   }
-  rows->addStretch();
+  rows->addStretch(1);
   return rows;
 }
 

@@ -17,8 +17,8 @@ constexpr int kScaleWidth = 140;
 constexpr int kMostChips = 8;                                            // more have names that nobody looks up
 constexpr int kColours = 24;                                             // after which series_colour repeats
 constexpr double kThickness = 8;                                         // pixels of the sample link, at most
-constexpr double kOwnRing = 0.2, kLeastOwnRing = 2.5, kMostOwnRing = 5;  // of a device's width, pixels, pixels
-constexpr double kRing = 0.12, kLeastRing = 1.5, kMostRing = 3;          // the same of groups
+constexpr double kOwnRing = 0.2, kLeastOwnRing = 2, kMostOwnRing = 5;  // of a device's width, pixels, pixels
+constexpr double kRing = 0.1, kLeastRing = 1, kMostRing = 3;           // the same of groups
 
 /// Of the ranks that a colour tells apart: how many there are, and what one is called.
 struct Axis {
@@ -152,15 +152,17 @@ void ClusterLegend::paintEvent(QPaintEvent*) {
 }
 
 void draw_ring(QPainter& painter, const QRectF& device, const LitGroup* group, const QPalette& palette) {
-  const double thick = group == nullptr ? std::clamp(device.width() * kOwnRing, kLeastOwnRing, kMostOwnRing)
-                                        : std::clamp(device.width() * kRing, kLeastRing, kMostRing);
-  const QRectF line = device.adjusted(thick / 2, thick / 2, -thick / 2, -thick / 2);
+  const double share = device.width() * (group == nullptr ? kOwnRing : kRing);
+  const double thick = group == nullptr ? std::clamp(std::floor(share), kLeastOwnRing, kMostOwnRing)
+                                        : std::clamp(std::floor(share), kLeastRing, kMostRing);
+  const QRectF line = QRectF(device.toAlignedRect()).adjusted(thick / 2, thick / 2, -thick / 2, -thick / 2);
+  const auto draw = [&](QPalette::ColorRole role, Qt::PenStyle style) {
+    painter.setPen(QPen(palette.color(role), thick, style, Qt::FlatCap, Qt::MiterJoin));
+    painter.drawRect(line);
+  };
   painter.setBrush(Qt::NoBrush);
-  painter.setPen(QPen(palette.color(QPalette::Base), thick, Qt::SolidLine, Qt::FlatCap, Qt::MiterJoin));
-  painter.drawRect(line);
-  painter.setPen(QPen(palette.color(QPalette::WindowText), thick, group == nullptr ? Qt::SolidLine : group->line,
-                      Qt::FlatCap, Qt::MiterJoin));
-  painter.drawRect(line);
+  draw(QPalette::Base, Qt::SolidLine);
+  draw(QPalette::WindowText, group == nullptr ? Qt::SolidLine : group->line);
 }
 
 QString ring_sample(const LitGroup& group, const QPalette& palette) {

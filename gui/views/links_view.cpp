@@ -73,6 +73,7 @@ LinksView::LinksView(Document& document, QWidget* parent)
   table_->verticalHeader()->setMinimumSectionSize(fontMetrics().height());
   table_->verticalHeader()->setDefaultSectionSize(fontMetrics().height() + kRowAir);
   table_->horizontalHeader()->setSectionResizeMode(QHeaderView::Stretch);
+  table_->horizontalHeader()->setSectionResizeMode(kExposed, QHeaderView::ResizeToContents);  // the longest title
   bars_->set_seconds(true);
   for (QWidget* part : std::initializer_list<QWidget*>{table_, bars_, gains_}) part->setMinimumHeight(kLeastHeight);
   auto* below = new QSplitter(Qt::Horizontal);

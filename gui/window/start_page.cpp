@@ -22,7 +22,7 @@ constexpr int kWide = 1350;                        // pixels of the window from 
 constexpr double kUsualWidth = 1780, kUsualHeight = 960, kMostGrowth = 1.35;
 constexpr double kHeading = 1.15;          // letters of headings
 constexpr double kAbove = 0.4;             // of what is free
-constexpr int kBetween = 36, kBelow = 18;  // pixels between parts
+constexpr int kBetween = 36, kBelow = 18, kTight = 6;  // pixels between parts
 constexpr int kMostNodes = 12500;          // of eight devices
 constexpr int kUsualNodes = 8;
 constexpr std::int64_t kMostSamples = 1 << 24;
@@ -144,7 +144,9 @@ QLayout* StartPage::make_own() {
   form->addRow("Kind of node", kind_);
   form->addRow("Nodes", nodes_);
   form->addRow("Global batch", batch_);
+  form->setSpacing(kTight);
   auto* rows = new QVBoxLayout;
+  rows->setSpacing(kTight);
   rows->addWidget(heading("My cluster"));
   rows->addLayout(form);
   rows->addWidget(wrong_);
@@ -157,6 +159,7 @@ QLayout* StartPage::make_own() {
 
 QLayout* StartPage::make_examples() {
   auto* rows = new QVBoxLayout;
+  rows->setSpacing(kTight);
   rows->addWidget(heading("Examples"));
   for (const Example& example : kExamples) {
     auto* button = new QPushButton(example.title);

@@ -36,7 +36,7 @@ TEST_F(Meaning, GroupsAreRingedInInkNotInColoursOfStages) {
         seen.insert(lit);
         const QRectF box = canvas.on_screen(node.places[i]);
         for (double x = box.left() + 2; x < box.right() - 2; x += 1) {
-          const QColor edge = picture.pixelColor((QPointF(x, box.top() + 1) * ratio).toPoint());
+          const QColor edge = picture.pixelColor((QPointF(x, box.top() + 0.5) * ratio).toPoint());
           EXPECT_LE(edge.saturation(), 60) << lit->words << " " << plain(edge.name());
         }
       }

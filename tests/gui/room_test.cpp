@@ -1,8 +1,12 @@
 // What pictures of every view showed of room that is left empty, and of room that is missing.
+#include <QDockWidget>
+#include <QHeaderView>
 #include <QListWidget>
 #include <QScrollArea>
 #include <QScrollBar>
+#include <QSettings>
 
+#include "gui/window/kept_layout.h"
 #include "tests/gui/window_fixture.h"
 
 namespace trivium::gui {
@@ -12,6 +16,13 @@ using testing::HasSubstr;
 
 class Room : public Window {
  protected:
+  /// Without the panels that another window has left open.
+  void SetUp() override {
+    Window::SetUp();
+    for (QDockWidget* dock : window_.findChildren<QDockWidget*>()) {
+      if (window_.dockWidgetArea(dock) == Qt::BottomDockWidgetArea) dock->hide();
+    }
+  }
   bool ready() {
     return QTest::qWaitFor([&] { return window_.view_is_ready(); }, kPatienceMs);
   }
@@ -53,6 +64,11 @@ TEST_F(Room, TheTableOfLinksHasWhatItsRowsNeed) {
   EXPECT_TRUE(QTest::qWaitFor([&] { return window_.height() == 720 && window_.links().height() < 600; }))
       << window_.height() << " " << window_.links().height() << " " << window_.minimumSizeHint().height();
   EXPECT_GE(window_.links().bars().height(), 120);
+  for (int column = 0; column < table.columnCount(); ++column) {
+    const QString title = table.horizontalHeaderItem(column)->text();
+    EXPECT_GE(table.columnWidth(column), table.horizontalHeader()->fontMetrics().horizontalAdvance(title) + 4)
+        << plain(title);
+  }
 }
 
 TEST_F(Room, AnswersOfWhatIfHaveWhatTheirRowsNeed) {
@@ -81,6 +97,12 @@ TEST_F(Room, WhatAHandChoseStays) {
   const QList<int> chosen = halves.sizes();
   halves.fit();
   EXPECT_EQ(halves.sizes(), chosen);
+  // Also in the next window; what no hand chose is found anew there.
+  keep_layout(window_);
+  MainWindow next;
+  EXPECT_TRUE(next.links().halves().is_by_hand());
+  EXPECT_FALSE(next.timeline().halves().is_by_hand());
+  QSettings("trivium", "trivium-gui").remove("splitters");
 }
 
 TEST_F(Room, FewRowsOfATimelineFillALargeWindow) {
@@ -195,9 +217,19 @@ TEST_F(Room, TheStartPageUsesALargeWindow) {
   const int above = place.top(), below = start.height() - place.bottom() - 1;
   EXPECT_GT(above, 0.5 * below);
   EXPECT_LT(above, below);
-  // Three parts side by side, none of which is empty for most of its height.
-  const StartPage& asked = start;
-  EXPECT_LT(const_cast<StartPage&>(asked).recent().height(), 0.7 * page.height());
+  for (const QSize size : {QSize(1600, 900), QSize(2560, 1440)}) {
+    ASSERT_TRUE(resized(size.width(), size.height()));
+    for (const QWidget* part : page.findChildren<QWidget*>()) {
+      const auto* words = qobject_cast<const QLabel*>(part);
+      if (!part->isVisible() || words == nullptr) continue;
+      EXPECT_GE(words->height(), words->heightForWidth(words->width())) << plain(words->text());
+    }
+    for (int example = 0; example < 3; ++example) {
+      const QPushButton& button = window_.start_page().example(example);
+      EXPECT_GE(button.height(), button.sizeHint().height());
+    }
+    EXPECT_LT(window_.start_page().recent().height(), 0.8 * page.height());
+  }
   ASSERT_TRUE(resized(1280, 720));
   EXPECT_EQ(page.fontMetrics().height(), usual);
   EXPECT_TRUE(start.rect().contains(page.geometry()));

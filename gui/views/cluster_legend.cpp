@@ -14,9 +14,9 @@ namespace {
 constexpr int kChip = 12;  // pixels
 constexpr int kGap = 6, kBetween = 16;
 constexpr int kScaleWidth = 140;
-constexpr int kMostChips = 8;                                            // more have names that nobody looks up
-constexpr int kColours = 24;                                             // after which series_colour repeats
-constexpr double kThickness = 8;                                         // pixels of the sample link, at most
+constexpr int kMostChips = 8;                                          // more have names that nobody looks up
+constexpr int kColours = 24;                                           // after which series_colour repeats
+constexpr double kThickness = 8;                                       // pixels of the sample link, at most
 constexpr double kOwnRing = 0.2, kLeastOwnRing = 2, kMostOwnRing = 5;  // of a device's width, pixels, pixels
 constexpr double kRing = 0.1, kLeastRing = 1, kMostRing = 3;           // the same of groups
 

@@ -358,10 +358,10 @@ void RunPanel::read_steps() {
     const double number = step.at("step").get<double>();
     add_step(number, step.at("loss").get<double>(), step.value("tokens_per_s", 0.0));
     say(QString("step %1 of %2: loss %3, %4 tokens/s")
-                        .arg(number + 1)
-                        .arg(steps_->value())
-                        .arg(losses_.back().y(), 0, 'f', 4)
-                        .arg(text(base::integer(speeds_.back().y()))));
+            .arg(number + 1)
+            .arg(steps_->value())
+            .arg(losses_.back().y(), 0, 'f', 4)
+            .arg(text(base::integer(speeds_.back().y()))));
   }
   draw_steps();
 }
@@ -376,10 +376,10 @@ void RunPanel::show_record(const program::RunRecord& record, const QString& name
   drawn_name_ = name;
   show_whose();
   say(QString("%1: %2 steps, loss from %3 to %4")
-                      .arg(name)
-                      .arg(seen_steps_)
-                      .arg(losses_.front().y(), 0, 'f', 4)
-                      .arg(losses_.back().y(), 0, 'f', 4));
+          .arg(name)
+          .arg(seen_steps_)
+          .arg(losses_.front().y(), 0, 'f', 4)
+          .arg(losses_.back().y(), 0, 'f', 4));
   draw_steps();
 }
 

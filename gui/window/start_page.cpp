@@ -19,7 +19,7 @@ namespace {
 constexpr int kPageWidth = 900, kWidePage = 1320;  // pixels, with two columns and with three
 constexpr int kWide = 1350;                        // pixels of the window from which on there are three
 // On larger windows than this the page grows with its letters, up to so many times their size.
-constexpr double kUsualWidth = 1780, kUsualHeight = 960, kMostGrowth = 1.35;
+constexpr double kUsualWidth = 1780, kUsualHeight = 960, kMostGrowth = 1.5;
 constexpr double kHeading = 1.15;                      // letters of headings
 constexpr double kAbove = 0.4;                         // of what is free
 constexpr int kBetween = 36, kBelow = 18, kTight = 6;  // pixels between parts

@@ -157,7 +157,7 @@ void TimelineCanvas::measure_names() {
 
 void TimelineCanvas::give_names_room() {
   constexpr int kLeast = 130, kUsual = 272;  // pixels; the length that is shown stands above them
-  constexpr double kMost = 0.3;              // of the width, where that is more than usual
+  constexpr double kMost = 0.25;             // of the width, where that is more than usual
   const int most = std::max(kUsual, static_cast<int>(kMost * viewport()->width()));
   const int wide = std::clamp(widest_name_, kLeast, most);
   if (wide == std::exchange(names_width_, wide)) return;

@@ -136,6 +136,10 @@ QColor part_colour(simulator::Part part) { return QColor::fromRgb(report::colour
 
 QString part_words(simulator::Part part) { return QString::fromStdString(planner::words_of(part)); }
 
+QString part_words(simulator::Part part, const program::Mesh* mesh) {
+  return mesh == nullptr ? part_words(part) : QString::fromStdString(planner::words_of(part, *mesh));
+}
+
 QColor ink_on(const QColor& ground) {
   // Relative luminance of WCAG 2.2; at this one black and white have the same contrast.
   constexpr double kEven = 0.179;

@@ -5,6 +5,7 @@
 #include <QPalette>
 #include <QString>
 
+#include "program/ir/program.h"
 #include "report/palette.h"
 #include "simulator/iteration/breakdown.h"
 
@@ -30,7 +31,8 @@ QColor alarm_colour();
 
 QColor kind_colour(report::Kind kind);
 QColor part_colour(simulator::Part part);
-QString part_words(simulator::Part part);  ///< "exposed tensor"
+QString part_words(simulator::Part part);                             ///< "exposed tensor"
+QString part_words(simulator::Part part, const program::Mesh* mesh);  ///< the same of a plan, where there is one
 
 /// Black or white, whichever reads better on the ground.
 QColor ink_on(const QColor& ground);

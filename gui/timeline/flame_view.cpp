@@ -6,6 +6,8 @@
 #include <QPainter>
 #include <QToolTip>
 #include <algorithm>
+#include <array>
+#include <map>
 
 #include "base/error.h"
 #include "base/readable.h"
@@ -17,11 +19,14 @@ namespace trivium::gui {
 namespace {
 
 constexpr double kLeastBar = 0.7;   // pixels
-constexpr double kLeastNamed = 26;  // pixels
-constexpr double kLines = 1.35;     // of the height of text: a bar
+constexpr double kLeastNamed = 12;  // pixels
+constexpr double kAir = 4;          // pixels left and right of a name
+constexpr double kSmallAir = 1.5;   // the same of small letters
+constexpr int kSmall = 9;           // pixels: smaller letters cannot be read
+constexpr double kLines = 3;        // of the height of text: a bar
 constexpr double kLeastLines = 1;   // the same where there is little room
-constexpr int kLow = 120;           // pixels of height: the title has less room, too
 constexpr int kLevels = 5;          // everything, phases, tasks, segments and ops
+constexpr int kLow = 120;           // pixels of height: the title has less room, too
 constexpr int kTextOn = 140'000;    // luma (ITU-R BT.601) in thousandths above which text is black
 
 QString share_text(std::int64_t part, std::int64_t whole) {
@@ -69,7 +74,14 @@ void FlameView::take(std::shared_ptr<const Flame> flame) {
   flame_ = std::move(flame);
   focus_ = 0;
   hovered_.reset();
+  levels_ = 1;
+  std::vector<int> levels(flame_ ? flame_->size() : 0, 1);
+  for (std::uint32_t n = 1; n < levels.size(); ++n) {  // parents were made before
+    levels[n] = levels[flame_->node(n).parent] + 1;
+    levels_ = std::max(levels_, levels[n]);
+  }
   update();
+  if (flame_ && on_shown) on_shown();
 }
 
 void FlameView::set_focus(std::uint32_t node) {
@@ -81,7 +93,12 @@ void FlameView::set_focus(std::uint32_t node) {
 // Lower where all levels have no room else.
 double FlameView::bar_height() const {
   const double line = QFontMetricsF(font()).height();
-  return std::floor(std::clamp((height() - title_height()) / kLevels, line * kLeastLines, line * kLines));
+  return std::floor(std::clamp((height() - title_height()) / levels_, line * kLeastLines, line * kLines));
+}
+
+int FlameView::whole_height() const {
+  const double line = QFontMetricsF(font()).height();
+  return static_cast<int>(1.5 * line + levels_ * std::floor(kLines * line)) + 1;
 }
 
 double FlameView::title_height() const { return QFontMetricsF(font()).height() * (height() < kLow ? 1.1 : 1.5); }
@@ -157,17 +174,90 @@ void FlameView::draw_bar(QPainter& painter, const Bar& bar) const {
   if (bar.box.width() < kLeastNamed) return;
   const int luma = 299 * colour.red() + 587 * colour.green() + 114 * colour.blue();
   painter.setPen(root ? palette().color(QPalette::ButtonText) : luma > kTextOn ? Qt::black : Qt::white);
-  painter.drawText(bar.box.adjusted(4, 0, -4, 0), Qt::AlignVCenter | Qt::AlignLeft, name_on(bar.node, bar.box.width()));
+  const Written name = written_on(bar.node, bar.box.width());
+  const double air = name.small ? kSmallAir : kAir;
+  painter.setFont(name.small ? small_font() : font());
+  painter.drawText(bar.box.adjusted(air, 0, name.small ? 0 : -air, 0), Qt::AlignVCenter | Qt::AlignLeft, name.words);
 }
 
-QString FlameView::name_on(std::uint32_t n, double width) const {
+QFont FlameView::small_font() const {
+  QFont small = font();
+  small.setPixelSize(kSmall);
+  return small;
+}
+
+QString FlameView::name_on(std::uint32_t n, double width) const { return written_on(n, width).words; }
+
+FlameView::Written FlameView::written_on(std::uint32_t n, double width) const {
   const QString name = n == 0 ? tr("everything") : text(flame_->name(n, *shown_.spans));
   const QFontMetricsF metrics(font());
   const QString longer = QString("%1  %2").arg(name, text(time_text(flame_->node(n).ps)));
-  const double room = width - 8;
-  if (metrics.horizontalAdvance(longer) <= room) return longer;
+  const double room = width - 2 * kAir;
+  if (metrics.horizontalAdvance(longer) <= room) return {longer};
+  if (metrics.horizontalAdvance(name) <= room) return {name};
+  if (QFontMetricsF(small_font()).horizontalAdvance(name) <= width - 2 * kSmallAir) return {name, true};
+  constexpr int kLeastLetters = 3;  // and an ellipsis: less says nothing
   const QString cut = metrics.elidedText(name, Qt::ElideRight, room);
-  return cut.size() > 1 ? cut : QString();  // an ellipsis alone says nothing
+  return {cut.size() > kLeastLetters ? cut : QString()};
+}
+
+QString FlameView::words_of_band(std::uint32_t widest, bool of_one_bar) const {
+  const FlameNode& node = flame_->node(widest);
+  const QString what = node.level == FlameNode::Level::kTask      ? tr("micro-batches")
+                       : node.level == FlameNode::Level::kSegment ? tr("layers")
+                                                                  : tr("ops");
+  if (!of_one_bar) return what;
+  const auto alike = std::ranges::count(flame_->children(node.parent), node.level,
+                                        [this](std::uint32_t child) { return flame_->node(child).level; });
+  return QString("%1 %2").arg(text(base::integer(static_cast<double>(alike))), what);
+}
+
+std::vector<FlameView::Band> FlameView::bands() const {
+  struct Level {
+    QRectF box;
+    std::uint32_t parent = 0;
+    std::array<std::uint32_t, kLevels> widest{};  // by what bars are: layers have ops beside them
+    std::array<double, kLevels> width{}, all{};
+    std::size_t bars = 0;
+    bool of_one_bar = true, named = false;
+  };
+  std::map<std::pair<std::uint32_t, double>, Level> levels;  // by the bar below the widest ones, and the height
+  for (const Bar& bar : bars()) {
+    if (bar.node == 0 || bar.node == focus_) continue;
+    std::uint32_t above = flame_->node(bar.node).parent;
+    while (above != 0 && above != focus_ && flame_->node(above).parent != focus_) above = flame_->node(above).parent;
+    Level& level = levels[{above, bar.box.top()}];
+    if (level.bars++ == 0) level.parent = flame_->node(bar.node).parent;
+    level.box |= bar.box;
+    level.of_one_bar = level.of_one_bar && flame_->node(bar.node).parent == level.parent;
+    const auto kind = static_cast<std::size_t>(flame_->node(bar.node).level);
+    level.all[kind] += bar.box.width();
+    if (bar.box.width() > level.width[kind]) level.width[kind] = bar.box.width(), level.widest[kind] = bar.node;
+    level.named = level.named || !written_on(bar.node, bar.box.width()).words.isEmpty();
+  }
+  std::vector<Band> made;
+  for (const auto& [place, level] : levels) {
+    const auto most = std::max_element(level.all.begin(), level.all.end()) - level.all.begin();
+    const std::uint32_t widest = level.widest[static_cast<std::size_t>(most)];
+    const QString words = words_of_band(widest, level.of_one_bar);
+    const double wide = QFontMetricsF(font()).horizontalAdvance(words) + 2 * kAir;
+    if (!level.named && level.bars > 1 && wide <= level.box.width()) made.push_back({level.box, words, widest});
+  }
+  return made;
+}
+
+// In the middle, on ground of its own.
+void FlameView::draw_bands(QPainter& painter) const {
+  painter.setFont(font());
+  for (const Band& band : bands()) {
+    const QColor ground = colour_of(shown_.spans->categories()[flame_->node(band.widest).category]);
+    QRectF plate(0, 0, QFontMetricsF(font()).horizontalAdvance(band.words) + 2 * kAir, band.box.height());
+    plate.moveCenter(band.box.center());
+    painter.fillRect(plate, ground);
+    const int luma = 299 * ground.red() + 587 * ground.green() + 114 * ground.blue();
+    painter.setPen(luma > kTextOn ? Qt::black : Qt::white);
+    painter.drawText(plate, Qt::AlignCenter, band.words);
+  }
 }
 
 void FlameView::paintEvent(QPaintEvent* /*event*/) {
@@ -176,6 +266,7 @@ void FlameView::paintEvent(QPaintEvent* /*event*/) {
   painter.drawText(QRectF(0, 0, width(), title_height()), Qt::AlignVCenter | Qt::AlignLeft,
                    QFontMetricsF(font()).elidedText(title(), Qt::ElideRight, width()));
   for (const Bar& bar : bars()) draw_bar(painter, bar);
+  if (flame_) draw_bands(painter);
 }
 
 void FlameView::mousePressEvent(QMouseEvent* event) {

@@ -35,7 +35,17 @@ class FlameView : public QWidget {
   /// What is written on its bar where that is so wide: name and time, the name, what of it has room; else nothing.
   QString name_on(std::uint32_t node, double width) const;
 
+  /// What is written across the bars of one level below a bar, where none of them has room for its name: what they are.
+  struct Band {
+    QRectF box;  ///< all of them
+    QString words;
+    std::uint32_t widest;  ///< of them
+  };
+  std::vector<Band> bands() const;
+  int whole_height() const;  ///< pixels with which bars are as high as they get
+
   std::function<void(std::uint32_t like)> on_choose;  ///< a span of the op that was chosen
+  std::function<void()> on_shown;                     ///< time has been added up
 
   QSize minimumSizeHint() const override { return {120, 70}; }
 
@@ -56,14 +66,24 @@ class FlameView : public QWidget {
   /// Bars that are wide enough to be seen, from top to bottom.
   std::vector<Bar> bars() const;
   void step(int direction);
+  /// The name on a bar, in smaller letters where it has no room else; empty where it has none in those.
+  struct Written {
+    QString words;
+    bool small = false;
+  };
+  Written written_on(std::uint32_t node, double width) const;
+  QString words_of_band(std::uint32_t widest, bool of_one_bar) const;
+  QFont small_font() const;
   double bar_height() const;
   double title_height() const;
   void draw_bar(QPainter& painter, const Bar& bar) const;
+  void draw_bands(QPainter& painter) const;
   QString title() const;
 
   OpTable::Request shown_;
   std::shared_ptr<const Flame> flame_;
   std::uint32_t focus_ = 0;
+  int levels_ = 1;  // of all bars
   std::optional<std::uint32_t> hovered_;
   bool busy_ = false;
   Background<OpTable::Request, std::shared_ptr<const Flame>> adder_;

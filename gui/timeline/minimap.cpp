@@ -82,7 +82,8 @@ void Minimap::paintEvent(QPaintEvent* /*event*/) {
   QPainter painter(this);
   painter.fillRect(rect(), palette().window());
   if (layout_.rows().empty()) return;
-  if (stale_) draw_picture();
+  const bool other_width = std::lround(picture_.width() / picture_.devicePixelRatio()) != area().width();
+  if (stale_ || other_width) draw_picture();
   painter.setPen(palette().color(QPalette::PlaceholderText));
   painter.drawText(QRect(8, 0, area().left() - 16, height()), Qt::AlignVCenter | Qt::AlignLeft, tr("All of it"));
   painter.drawImage(area().topLeft(), picture_);

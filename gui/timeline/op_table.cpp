@@ -131,6 +131,13 @@ void OpTable::take(std::vector<OpTotal> ops) {
   for (QTreeWidgetItem* line : lines) {
     if (line->text(kOp) == kept) table_->setCurrentItem(line);
   }
+  if (!ops_.empty() && on_shown) on_shown();
+}
+
+int OpTable::whole_height() const {
+  const int row = table_->visualRect(table_->model()->index(0, 0)).height();
+  const int around = height() > table_->height() ? height() - table_->height() : export_->sizeHint().height();
+  return around + table_->header()->sizeHint().height() + 2 * table_->frameWidth() + table_->topLevelItemCount() * row;
 }
 
 QTreeWidgetItem* OpTable::line_of(const OpTotal& op, double all_ps) {

@@ -33,9 +33,11 @@ class OpTable : public QWidget {
   const QLabel& title() const { return *title_; }
   const std::vector<OpTotal>& ops() const { return ops_; }
   std::string csv() const;
+  int whole_height() const;  ///< pixels with which no op is scrolled away
 
   std::function<void(std::uint32_t like)> on_next;  ///< a span of the op that was chosen
   std::function<void()> on_export;
+  std::function<void()> on_shown;  ///< ops have been added up
 
  private:
   void take(std::vector<OpTotal> ops);

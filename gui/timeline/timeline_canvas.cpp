@@ -12,7 +12,6 @@
 namespace trivium::gui {
 namespace {
 
-constexpr int kNames = 272;        // pixels for the names of rows
 constexpr double kMostPins = 0.5;  // of the height
 
 /// Whether both have as many rows, and the first of the same name.
@@ -55,6 +54,7 @@ void TimelineCanvas::set_timelines(std::vector<SceneTimeline> timelines, std::ve
     if (!path_shown_) timeline.path.reset();
   }
   pins_.set_stores(stores);
+  measure_names();
   if (layout_.set_stores(std::move(stores)) && folds_to_fit_) {
     folded_by_hand_ = false;
     layout_.fold_to(time_area().height());
@@ -117,7 +117,7 @@ std::int64_t TimelineCanvas::last_ps() const {
 
 QRect TimelineCanvas::time_area() const {
   const int top = kRuler + pins_height();
-  return {kNames, top, std::max(1, viewport()->width() - kNames), std::max(1, viewport()->height() - top)};
+  return {names_width_, top, std::max(1, viewport()->width() - names_width_), std::max(1, viewport()->height() - top)};
 }
 
 int TimelineCanvas::pins_height() const {
@@ -133,11 +133,13 @@ void TimelineCanvas::set_pinned(const RowId& row, bool pinned) {
   std::erase(rows, row);
   if (pinned) rows.push_back(row);
   pins_.set_listed(std::move(rows));
+  measure_names();
   rows_changed();
 }
 
 void TimelineCanvas::unpin_all() {
   pins_.set_listed(std::vector<RowId>{});
+  measure_names();
   rows_changed();
 }
 
@@ -157,12 +159,12 @@ Stretch TimelineCanvas::stretch(int timeline) const {
 }
 
 std::int64_t TimelineCanvas::time_at(double x) const {
-  return TimeScale{begin_, end_, time_area().width()}.time_at(x - kNames);
+  return TimeScale{begin_, end_, time_area().width()}.time_at(x - names_width_);
 }
 
 int TimelineCanvas::x_of(std::int64_t ps) const {
   const double x = TimeScale{begin_, end_, time_area().width()}.x_of(ps);
-  return kNames + static_cast<int>(std::lround(std::clamp(x, -1e6, 1e6)));
+  return names_width_ + static_cast<int>(std::lround(std::clamp(x, -1e6, 1e6)));
 }
 
 void TimelineCanvas::show_time(std::int64_t begin_ps, std::int64_t end_ps) {
@@ -178,7 +180,7 @@ void TimelineCanvas::show_time(std::int64_t begin_ps, std::int64_t end_ps) {
 
 void TimelineCanvas::zoom(double factor, double x) {
   const auto length = static_cast<double>(end_ - begin_);
-  const double share = std::clamp((x - kNames) / time_area().width(), 0.0, 1.0);
+  const double share = std::clamp((x - names_width_) / time_area().width(), 0.0, 1.0);
   const double longest = static_cast<double>(last_ps() - first_ps()) * 2;
   const double wanted = std::clamp(length / factor, static_cast<double>(kShortestView), std::max(longest, 1e3));
   const std::int64_t at = begin_ + std::llround(length * share);
@@ -249,7 +251,7 @@ TimelineCanvas::RowPlace TimelineCanvas::place_at(QPoint position) const {
 
 std::optional<SpanId> TimelineCanvas::span_at(QPoint position) const {
   const auto [row, top] = place_at(position);
-  if (row == nullptr || !row->lane || position.x() < kNames) return std::nullopt;
+  if (row == nullptr || !row->lane || position.x() < names_width_) return std::nullopt;
   const SpanStore& store = *scene_.timelines[static_cast<std::size_t>(row->id.timeline)].spans;
   const Row& lane = store.rows()[static_cast<std::size_t>(row->id.row)];
   if (lane.tracks == 0) return std::nullopt;
@@ -266,7 +268,7 @@ QString TimelineCanvas::describe(QPoint position) const {
   if (row == nullptr) return {};
   const SpanStore& store = *scene_.timelines[static_cast<std::size_t>(row->id.timeline)].spans;
   const QString name = QString::fromStdString(store.rows()[static_cast<std::size_t>(row->id.row)].name);
-  if (position.x() < kNames) return name;
+  if (position.x() < names_width_) return name;
   const std::int64_t from = time_at(position.x()), to = time_at(position.x() + 1);
   const auto span = span_at(position);
   const bool wide = span && store.end_of(span->span) - store.start_of(span->span) >= 2 * (to - from);
@@ -301,12 +303,14 @@ void TimelineCanvas::scrollContentsBy(int /*dx*/, int /*dy*/) { redraw(); }
 
 void TimelineCanvas::resizeEvent(QResizeEvent* event) {
   QAbstractScrollArea::resizeEvent(event);
+  give_names_room();
   if (folds_to_fit_ && !folded_by_hand_) layout_.fold_to(time_area().height());
   rows_changed();
 }
 
 void TimelineCanvas::changeEvent(QEvent* event) {
   QAbstractScrollArea::changeEvent(event);
+  if (event->type() == QEvent::FontChange) measure_names();
   if (event->type() == QEvent::PaletteChange || event->type() == QEvent::FontChange) redraw();
 }
 

@@ -148,6 +148,11 @@ class TimelineCanvas : public QAbstractScrollArea {
   void draw_part(const RowLayout& rows, int top, int height, DrawList& list, QImage& picture);
   void draw_pins(QPainter& painter, const TimelineColours& colours);
   void draw_ruler(QPainter& painter, const TimelineColours& colours) const;
+  /// What stands to the left of a row; of a pinned lane with its rank.
+  QString title_of(const RowId& id, bool pinned) const;
+  static QFont font_of_title(QFont font, bool lane);
+  void measure_names();
+  void give_names_room();  ///< as much as they need, up to a share of the width
   void draw_row_names(QPainter& painter, const TimelineColours& colours, const RowLayout& rows, const QRect& place,
                       int scroll) const;
   void toggle_mark(std::int64_t ps);
@@ -159,6 +164,7 @@ class TimelineCanvas : public QAbstractScrollArea {
   Scene scene_;
   RowLayout layout_, pins_;
   std::vector<QString> names_;
+  int names_width_ = 130, widest_name_ = 0;  // pixels
   std::vector<std::shared_ptr<const CriticalPath>> paths_;
   bool path_shown_ = true, folds_to_fit_ = false, folded_by_hand_ = false;
   QString hint_;

@@ -3,6 +3,7 @@
 #include <QScrollBar>
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "gui/timeline/spans/time_text.h"
 #include "gui/timeline/timeline_canvas.h"
@@ -11,6 +12,7 @@ namespace trivium::gui {
 namespace {
 
 constexpr int kIndent = 12;
+constexpr int kAroundName = 6 + 15 + 1;  // pixels: the margin, the handle, what is left free behind it
 constexpr int kTickApart = 96;
 
 QString text_of(const std::string& text) { return QString::fromStdString(text); }
@@ -110,20 +112,67 @@ void TimelineCanvas::draw_ruler(QPainter& painter, const TimelineColours& colour
                    text_of(time_text(end_ - begin_)) + tr(" shown"));
 }
 
+QString TimelineCanvas::title_of(const RowId& id, bool pinned) const {
+  const SpanStore& store = *scene_.timelines[static_cast<std::size_t>(id.timeline)].spans;
+  const Row& row = store.rows()[static_cast<std::size_t>(id.row)];
+  QString name = text_of(row.name);
+  if (row.parent == kNoRow) {
+    name = names_[static_cast<std::size_t>(id.timeline)];
+    if (!row.name.empty() && name != text_of(row.name)) name += " · " + text_of(row.name);
+  }
+  if (!pinned || row.kind != RowKind::kLane) return name;
+  return text_of(store.rows()[static_cast<std::size_t>(store.device_of(id.row))].name) + " · " + name;
+}
+
+QFont TimelineCanvas::font_of_title(QFont font, bool lane) {
+  font.setPixelSize(12);
+  font.setBold(!lane);
+  return font;
+}
+
+// Of very many rows those with more letters than the ones before: names of one kind differ in their numbers alone.
+void TimelineCanvas::measure_names() {
+  constexpr std::size_t kMany = 2000;
+  const QFontMetrics lane(font_of_title(font(), true)), group(font_of_title(font(), false));
+  std::vector<std::size_t> letters;
+  std::size_t measured = 0;
+  widest_name_ = 0;
+  const auto measure = [&](const RowId& id, bool pinned) {
+    const Row& row =
+        scene_.timelines[static_cast<std::size_t>(id.timeline)].spans->rows()[static_cast<std::size_t>(id.row)];
+    const auto depth = static_cast<std::size_t>(pinned ? 0 : row.depth);
+    letters.resize(std::max(letters.size(), depth + 1));
+    if (measured++ > kMany && row.name.size() <= letters[depth]) return;
+    letters[depth] = std::max(letters[depth], row.name.size());
+    const int wide = (row.kind == RowKind::kLane ? lane : group).horizontalAdvance(title_of(id, pinned));
+    widest_name_ = std::max(widest_name_, wide + kAroundName + static_cast<int>(depth) * kIndent);
+  };
+  for (std::size_t t = 0; t < scene_.timelines.size(); ++t) {
+    const auto rows = static_cast<std::int32_t>(scene_.timelines[t].spans->rows().size());
+    for (std::int32_t r = 0; r < rows; ++r) measure({static_cast<int>(t), r}, false);
+  }
+  for (const RowId& id : *pins_.listed()) measure(id, true);
+  give_names_room();
+}
+
+void TimelineCanvas::give_names_room() {
+  constexpr int kLeast = 130, kUsual = 272;  // pixels; the length that is shown stands above them
+  constexpr double kMost = 0.25;             // of the width, where that is more than usual
+  const int most = std::max(kUsual, static_cast<int>(kMost * viewport()->width()));
+  const int wide = std::clamp(widest_name_, kLeast, most);
+  if (wide == std::exchange(names_width_, wide)) return;
+  redraw();
+  Q_EMIT time_changed();  // the scale of time begins elsewhere
+}
+
 void TimelineCanvas::draw_row_names(QPainter& painter, const TimelineColours& colours, const RowLayout& rows,
                                     const QRect& place, int scroll) const {
   painter.save();
   painter.setClipRect(place);
   painter.fillRect(place, colours.ground);
   const auto [first, last] = rows.rows_between(scroll, scroll + place.height());
-  QFont small = font();
-  small.setPixelSize(12);
-  QFont bold = small;
-  bold.setBold(true);
   for (std::size_t r = first; r < last; ++r) {
     const PlacedRow& placed = rows.rows()[r];
-    const Row& row = scene_.timelines[static_cast<std::size_t>(placed.id.timeline)]
-                         .spans->rows()[static_cast<std::size_t>(placed.id.row)];
     const int y = place.top() + placed.y - scroll, x = 6 + placed.depth * kIndent;
     if (placed.foldable) {
       const int middle = y + placed.height / 2;
@@ -134,17 +183,9 @@ void TimelineCanvas::draw_row_names(QPainter& painter, const TimelineColours& co
       painter.setBrush(colours.faint);
       painter.drawPolygon(handle);
     }
-    QString name = text_of(row.name);
-    if (row.parent == kNoRow) {
-      name = names_[static_cast<std::size_t>(placed.id.timeline)];
-      if (!row.name.empty() && name != text_of(row.name)) name += " · " + text_of(row.name);
-    }
-    if (&rows == &pins_ && placed.lane) {  // which rank's
-      const SpanStore& store = *scene_.timelines[static_cast<std::size_t>(placed.id.timeline)].spans;
-      name = text_of(store.rows()[static_cast<std::size_t>(store.device_of(placed.id.row))].name) + " · " + name;
-    }
-    painter.setFont(placed.lane ? small : bold);
+    painter.setFont(font_of_title(font(), placed.lane));
     painter.setPen(placed.lane ? colours.faint : colours.text);
+    const QString name = title_of(placed.id, &rows == &pins_);
     const QRect room(x + 11, y, place.width() - x - 15, placed.height);
     painter.drawText(room, Qt::AlignVCenter | Qt::AlignLeft,
                      painter.fontMetrics().elidedText(name, Qt::ElideRight, room.width()));

@@ -22,8 +22,7 @@
 namespace trivium::gui {
 namespace {
 
-constexpr int kSearchDelay = 150;                     // ms after the last letter
-constexpr int kLeastCanvas = 250, kLeastBelow = 150;  // pixels of height on a small screen
+constexpr int kSearchDelay = 150;  // ms after the last letter
 
 QString number(std::size_t n) { return QString::fromStdString(base::integer(static_cast<double>(n))); }
 QString text_of(const std::string& text) { return QString::fromStdString(text); }
@@ -42,6 +41,7 @@ TimelineView::TimelineView(QWidget* parent)
       canvas_(new TimelineCanvas),
       panel_(new BreakdownPanel),
       minimap_(new Minimap(*canvas_)),
+      halves_(new FittedSplitter("timeline canvas above ops")),
       below_(new QTabWidget),
       ops_(new OpTable),
       flame_(new FlameView),
@@ -59,25 +59,21 @@ TimelineView::TimelineView(QWidget* parent)
   canvas_->set_hint(hint());
   auto* split = new QSplitter;
   split->setObjectName("timeline canvas and breakdown");
-  auto* left = new QSplitter(Qt::Vertical);
-  left->setObjectName("timeline canvas and ops");
   auto* upper = new QWidget;
   auto* upper_column = new QVBoxLayout(upper);
   upper_column->setContentsMargins(0, 0, 0, 0);
   upper_column->setSpacing(2);
   upper_column->addWidget(minimap_);
   upper_column->addWidget(canvas_, 1);
-  left->addWidget(upper);
+  halves_->addWidget(upper);
   below_->setDocumentMode(true);
   below_->setAccessibleName(tr("Ops of the selection"));
   below_->addTab(ops_, tr("Table of ops"));
   below_->addTab(flame_, tr("Flame view"));
   connect(below_, &QTabWidget::currentChanged, this, &TimelineView::update_panel);
-  left->addWidget(below_);
-  left->setSizes({kLeastCanvas, kLeastBelow});
-  left->setStretchFactor(0, 3);  // of what a larger window has in addition
-  left->setStretchFactor(1, 1);
-  split->addWidget(left);
+  halves_->addWidget(below_);
+  set_up_halves();
+  split->addWidget(halves_);
   split->addWidget(panel_);
   split->setStretchFactor(0, 1);
   split->setSizes({1200, 330});
@@ -115,6 +111,7 @@ QHBoxLayout* TimelineView::make_bar() {
     below_->setVisible(shown);
     listed_stretch_.reset();
     update_panel();
+    halves_->fit();
   });
   auto* rows = make_rows_button();
   set_up_history();
@@ -439,50 +436,6 @@ void TimelineView::update_panel() {
   panel_->show_breakdown(what, store, breakdown, paths_[static_cast<std::size_t>(t)].get());
   panel_->show_span(describe_selected());
   update_below(t, range ? what : timelines.size() > 1 ? names_[static_cast<std::size_t>(t)] : tr("everything"));
-}
-
-// Only the one that is seen adds anything up.
-void TimelineView::update_below(int timeline, const QString& what) {
-  if (below_->isHidden()) return;
-  const auto& spans = canvas_->timelines()[static_cast<std::size_t>(timeline)].spans;
-  const Stretch stretch = canvas_->stretch(timeline);
-  if (listed_ == spans && listed_stretch_ == stretch && listed_by_ == below_->currentWidget()) return;
-  listed_ = spans;
-  listed_stretch_ = stretch;
-  listed_timeline_ = timeline;
-  listed_by_ = below_->currentWidget();
-  const auto at = static_cast<std::size_t>(timeline);
-  const OpTable::Request request{spans, stretch, at < works_.size() ? works_[at] : WorkOf{}, what};
-  if (listed_by_ == ops_) {
-    flame_->clear();
-    ops_->show_stretch(request);
-  } else {
-    flame_->show_stretch(request);
-  }
-}
-
-std::string TimelineView::selection_csv() const {
-  const auto& timelines = canvas_->timelines();
-  if (timelines.empty()) throw base::Failure(base::ErrorKind::kUsage, "There is no timeline to save a part of.");
-  const int t = canvas_->range() ? canvas_->range()->timeline() : 0;
-  return spans_csv(*timelines[static_cast<std::size_t>(t)].spans, canvas_->stretch(t));
-}
-
-// While it is hidden what stands below may be of a timeline that is shown no more.
-bool TimelineView::lists(std::uint32_t span) const {
-  const auto& timelines = canvas_->timelines();
-  const auto at = static_cast<std::size_t>(listed_timeline_);
-  return listed_ && at < timelines.size() && timelines[at].spans == listed_ && span < listed_->size();
-}
-
-void TimelineView::go_to_next(std::uint32_t like) {
-  if (!lists(like) || !listed_stretch_) return;
-  const auto selected = canvas_->selected();
-  const OpNames names(*listed_);
-  const bool on_it = selected && selected->timeline == listed_timeline_ && names.of(selected->span) == names.of(like);
-  const std::uint32_t next =
-      next_of_op(*listed_, *listed_stretch_, like, on_it ? std::optional(selected->span) : std::nullopt);
-  if (next != kNoSpan) canvas_->select(SpanId{listed_timeline_, next}, true);
 }
 
 }  // namespace trivium::gui

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "gui/background.h"
+#include "gui/look/fitted_splitter.h"
 #include "gui/timeline/breakdown_panel.h"
 #include "gui/timeline/flame_view.h"
 #include "gui/timeline/hit_list.h"
@@ -47,6 +48,7 @@ class TimelineView : public QWidget {
   Minimap& minimap() { return *minimap_; }
   /// Below the canvas: the table of ops or the flame view.
   QTabWidget& below() { return *below_; }
+  FittedSplitter& halves() { return *halves_; }
   QLineEdit& row_filter() { return *row_filter_; }
   /// The spans of what is selected, or of everything. Errors: Failure(kUsage) where they are too many, or none.
   std::string selection_csv() const;
@@ -84,6 +86,7 @@ class TimelineView : public QWidget {
   QHBoxLayout* make_bar();
   QToolButton* make_rows_button();
   void set_up_search();
+  void set_up_halves();
   void set_up_history();
   void post(Request request);
   void take(Answer answer);
@@ -102,6 +105,8 @@ class TimelineView : public QWidget {
   TimelineCanvas* canvas_;
   BreakdownPanel* panel_;
   Minimap* minimap_;
+  FittedSplitter* halves_;  // the canvas above the ops
+  int wanted_below_ = 0;    // pixels, of what was listed last
   QTabWidget* below_;
   OpTable* ops_;
   FlameView* flame_;

@@ -136,11 +136,11 @@ void ClusterCanvas::select(std::optional<int> rank) {
 }
 
 const std::vector<LitGroup>& lit_groups() {
-  static const std::vector<LitGroup> kGroups{{program::Group::kTensor, "tensor", 1},
-                                             {program::Group::kContext, "context", 4},
-                                             {program::Group::kExpert, "expert", 6},
-                                             {program::Group::kData, "data", 2},
-                                             {program::Group::kPipeline, "pipeline", 3}};
+  static const std::vector<LitGroup> kGroups{{program::Group::kTensor, "tensor", Qt::SolidLine},
+                                             {program::Group::kContext, "context", Qt::DashDotLine},
+                                             {program::Group::kExpert, "expert", Qt::DashDotDotLine},
+                                             {program::Group::kData, "data", Qt::DotLine},
+                                             {program::Group::kPipeline, "pipeline", Qt::DashLine}};
   return kGroups;
 }
 
@@ -242,10 +242,7 @@ void ClusterCanvas::draw_node(QPainter& painter, const MapNode& node) const {
       const bool mine = devices_[static_cast<std::size_t>(*selected_)] == device;
       const LitGroup* lit = lit_by(device);
       if (mine || lit != nullptr) {
-        const QColor ring = mine ? palette().color(QPalette::WindowText) : series_colour(lit->series);
-        painter.setPen(QPen(ring, std::max(1.5, slot * (mine ? 0.22 : 0.16))));
-        painter.setBrush(Qt::NoBrush);
-        painter.drawRect(place);
+        draw_ring(painter, place, mine ? nullptr : lit, palette());
       } else {
         colour = QColor(mix(colour.rgb(), palette().color(QPalette::Base).rgb(), kVeil));
         painter.fillRect(place, colour);

@@ -21,11 +21,11 @@ enum class DeviceColour { kPipeline, kTensor, kData, kContext, kExpert, kMemory,
 /// Of an iteration, computing.
 double busy_share(const simulator::StageResult& stage, std::int64_t iteration_ps);
 
-/// A group whose members are ringed when one of them is selected.
+/// A group whose members are ringed when one of them is selected: by its line, since colours say something else.
 struct LitGroup {
   program::Group group;
   const char* words;
-  int series;  ///< of the ring
+  Qt::PenStyle line;  ///< of the ring
 };
 /// In the order in which a ring is chosen where a device is in several.
 const std::vector<LitGroup>& lit_groups();

@@ -84,14 +84,14 @@ QString ClusterCanvas::tip_of(int device) const {
   const auto rank = rank_of(device);
   if (!rank) return text + "\nThe plan does not use it.";
   const program::Coordinates at = simulated->mesh.coordinates(*rank);
-  text = QString("Rank %1: tensor %2, context %3, data %4, pipeline stage %5\n")
-             .arg(*rank)
-             .arg(at.tensor)
-             .arg(at.context)
-             .arg(at.data)
-             .arg(at.pipeline) +
-         (simulated->mesh.expert() > 1 ? QString("Expert rank %1\n").arg(simulated->mesh.expert_rank(at)) : QString()) +
-         text;
+  const program::Mesh& mesh = simulated->mesh;
+  QStringList places;  // in groups of one there is nothing to tell
+  if (mesh.tensor() > 1) places << QString("tensor %1").arg(at.tensor);
+  if (mesh.context() > 1) places << QString("context %1").arg(at.context);
+  if (mesh.data() > 1) places << QString("data %1").arg(at.data);
+  if (mesh.pipeline() > 1) places << QString("pipeline stage %1").arg(at.pipeline);
+  text = QString("Rank %1").arg(*rank) + (places.isEmpty() ? QString() : ": " + places.join(", ")) + "\n" +
+         (mesh.expert() > 1 ? QString("Expert rank %1\n").arg(mesh.expert_rank(at)) : QString()) + text;
   const auto ranks = std::count(devices_.begin(), devices_.end(), device);
   if (ranks > 1) text += QString("\n%1 ranks take turns on it").arg(ranks);
   const simulator::StageResult& stage = evaluation_->figures.stages[static_cast<std::size_t>(simulated->role_at(at))];

@@ -1,5 +1,6 @@
 #include "gui/views/cluster_legend.h"
 
+#include <QBuffer>
 #include <algorithm>
 #include <cmath>
 
@@ -13,9 +14,11 @@ namespace {
 constexpr int kChip = 12;  // pixels
 constexpr int kGap = 6, kBetween = 16;
 constexpr int kScaleWidth = 140;
-constexpr int kMostChips = 8;     // more have names that nobody looks up
-constexpr int kColours = 24;      // after which series_colour repeats
-constexpr double kThickness = 8;  // pixels of the sample link, at most
+constexpr int kMostChips = 8;                                          // more have names that nobody looks up
+constexpr int kColours = 24;                                           // after which series_colour repeats
+constexpr double kThickness = 8;                                       // pixels of the sample link, at most
+constexpr double kOwnRing = 0.2, kLeastOwnRing = 2, kMostOwnRing = 5;  // of a device's width, pixels, pixels
+constexpr double kRing = 0.1, kLeastRing = 1, kMostRing = 3;           // the same of groups
 
 /// Of the ranks that a colour tells apart: how many there are, and what one is called.
 struct Axis {
@@ -146,6 +149,38 @@ void ClusterLegend::paintEvent(QPaintEvent*) {
     painter.fillRect(places[i].x(), places[i].y() + top, kChip, kChip, chips_[i].colour);
     write(places[i].x() + kChip + kGap, places[i].y(), chips_[i].words);
   }
+}
+
+void draw_ring(QPainter& painter, const QRectF& device, const LitGroup* group, const QPalette& palette) {
+  const double share = device.width() * (group == nullptr ? kOwnRing : kRing);
+  const double thick = group == nullptr ? std::clamp(std::floor(share), kLeastOwnRing, kMostOwnRing)
+                                        : std::clamp(std::floor(share), kLeastRing, kMostRing);
+  const QRectF line = QRectF(device.toAlignedRect()).adjusted(thick / 2, thick / 2, -thick / 2, -thick / 2);
+  const auto draw = [&](QPalette::ColorRole role, Qt::PenStyle style) {
+    painter.setPen(QPen(palette.color(role), thick, style, Qt::FlatCap, Qt::MiterJoin));
+    painter.drawRect(line);
+  };
+  painter.setBrush(Qt::NoBrush);
+  draw(QPalette::Base, Qt::SolidLine);
+  draw(QPalette::WindowText, group == nullptr ? Qt::SolidLine : group->line);
+}
+
+QString ring_sample(const LitGroup& group, const QPalette& palette) {
+  constexpr int kWide = 32, kHigh = 9, kThick = 2;  // pixels
+  QPixmap sample(kWide, kHigh);
+  sample.fill(palette.color(QPalette::Base));
+  QPainter painter(&sample);
+  painter.setPen(QPen(palette.color(QPalette::WindowText), kThick, group.line, Qt::FlatCap));
+  painter.drawLine(QPointF(0, kHigh / 2.0), QPointF(kWide, kHigh / 2.0));
+  painter.end();
+  QByteArray bytes;
+  QBuffer file(&bytes);
+  file.open(QIODevice::WriteOnly);
+  sample.save(&file, "PNG");
+  return QString("<img src='data:image/png;base64,%1' width='%2' height='%3'>")
+      .arg(QString::fromLatin1(bytes.toBase64()))
+      .arg(kWide)
+      .arg(kHigh);
 }
 
 QString link_scale_words(double bandwidth) {

@@ -43,6 +43,12 @@ class ClusterLegend : public QWidget {
   QString least_, most_;  // of a scale; empty: there is none
 };
 
+/// Inside a device's edge, in ink on the ground of the theme, whatever colour it has. Null: of the selected one itself.
+void draw_ring(QPainter& painter, const QRectF& device, const LitGroup* group, const QPalette& palette);
+
+/// A stroke of a group's ring for a legend, as an image within HTML.
+QString ring_sample(const LitGroup& group, const QPalette& palette);
+
 /// What the scale says of a link of that many bytes a second.
 QString link_scale_words(double bandwidth);
 

@@ -351,6 +351,11 @@ void ClusterView::show_constants(const hardware::Node& node) {
   }
 }
 
+void ClusterView::changeEvent(QEvent* event) {
+  QWidget::changeEvent(event);
+  if (event->type() == QEvent::PaletteChange) show_selection(canvas_->selected());  // rings are in the colour of text
+}
+
 void ClusterView::show_selection(std::optional<int> rank) {
   const auto& evaluation = document_.evaluation();
   if (!rank || !evaluation || !evaluation->runs() || *rank >= evaluation->program->mesh.size()) {
@@ -364,7 +369,7 @@ void ClusterView::show_selection(std::optional<int> rank) {
   QStringList rings;
   for (const LitGroup& lit : lit_groups()) {
     if (mesh.group_size(lit.group) < 2) continue;
-    rings << QString("<span style='color:%1'>■</span> %2").arg(series_colour(lit.series).name(), lit.words);
+    rings << ring_sample(lit, palette()) + "&nbsp;" + lit.words;
   }
   if (!rings.isEmpty()) words += "<br>" + rings.join(", ") + " group";
   for (const Exchange& exchange : traffic(*evaluation->program, evaluation->program->role_index(*rank))) {

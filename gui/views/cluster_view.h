@@ -37,6 +37,11 @@ class ClusterView : public QWidget {
   QLabel& cost_of_move() { return *cost_; }
   /// Asks for a kind of node of the user's own, which the selected nodes become.
   void ask_new_kind();
+  /// What there is to know of the selected rank.
+  const QLabel& selection() const { return *selection_; }
+
+ protected:
+  void changeEvent(QEvent* event) override;
 
  private:
   QHBoxLayout* make_top();

@@ -1,10 +1,11 @@
 #include "gui/views/explain_view.h"
 
-#include <QAbstractTextDocumentLayout>
 #include <QRegularExpression>
+#include <QScrollBar>
 #include <QVBoxLayout>
 #include <algorithm>
 #include <cmath>
+#include <memory>
 
 #include "base/readable.h"
 #include "base/seconds.h"
@@ -24,15 +25,23 @@ constexpr int kFirst = 100;                             // what is said has the 
 constexpr double kWorthSaying = 0.0005;                 // of an iteration
 constexpr const char* kLater = "Comes when the plan has been simulated.";
 
-/// As high as what it says.
+/// As high as what it says, at any width.
 class FittedText : public QTextBrowser {
  public:
-  FittedText() { setVerticalScrollBarPolicy(Qt::ScrollBarAlwaysOff); }
-  QSize sizeHint() const override {
-    return {QTextBrowser::sizeHint().width(),
-            static_cast<int>(std::ceil(document()->size().height())) + 2 * frameWidth()};
+  FittedText() {
+    setVerticalScrollBarPolicy(Qt::ScrollBarAlwaysOff);
+    QSizePolicy policy(QSizePolicy::Expanding, QSizePolicy::Preferred);
+    policy.setHeightForWidth(true);
+    setSizePolicy(policy);
   }
-  QSize minimumSizeHint() const override { return {120, sizeHint().height()}; }
+  QSize sizeHint() const override { return {QTextBrowser::sizeHint().width(), heightForWidth(width())}; }
+  QSize minimumSizeHint() const override { return {120, fontMetrics().height()}; }  // the least at any width
+  bool hasHeightForWidth() const override { return true; }
+  int heightForWidth(int width) const override {
+    const std::unique_ptr<QTextDocument> laid_out(document()->clone());
+    laid_out->setTextWidth(width - 2 * frameWidth());
+    return static_cast<int>(std::ceil(laid_out->size().height())) + 2 * frameWidth();
+  }
 };
 
 /// A sentence of the library as other figures of the window stand: "1,024 devices", "(−7.1 %)", no line break before
@@ -96,8 +105,12 @@ ExplainView::ExplainView(Document& document, QWidget* parent)
   all->addWidget(upper_, kFirst);
   all->addWidget(parts_, 1);
   parts_->setMinimumHeight(kLeastChart);
-  connect(words_->document()->documentLayout(), &QAbstractTextDocumentLayout::documentSizeChanged, this,
-          [this] { fit(); });
+  connect(words_->document(), &QTextDocument::contentsChanged, this, [this] { words_->updateGeometry(); });
+  for (const int half : {0, 1}) {
+    auto* area = qobject_cast<QScrollArea*>(said_->widget(half));
+    area->installEventFilter(this);
+    area->widget()->installEventFilter(this);
+  }
   connect(&document_, &Document::scenario_changed, this, [this] { set_aside(); });
   connect(&document_, &Document::evaluated, this, [this] { show_evaluation(); });
 }
@@ -105,7 +118,6 @@ ExplainView::ExplainView(Document& document, QWidget* parent)
 // What the training costs, how sure that is, and what limits it.
 QScrollArea* ExplainView::make_words() {
   words_->setAccessibleName("Explanation");
-  words_->setSizePolicy(QSizePolicy::Expanding, QSizePolicy::Preferred);
   costs_->setAccessibleName("Time, energy and cost of the whole training");
   costs_->setWordWrap(true);
   measured_->set_colours(kind_colour(report::Kind::kOptimizer), std::nullopt);
@@ -177,14 +189,25 @@ void ExplainView::set_aside() {
   measured_words_->clear();
 }
 
+// As much as they need beside a scroll bar, which Qt takes away only where what is as narrow has room.
 void ExplainView::fit() {
-  words_->updateGeometry();
-  const QWidget* left = qobject_cast<const QScrollArea*>(said_->widget(0))->widget();
-  const auto* right = qobject_cast<const QScrollArea*>(said_->widget(1));
-  QLayout* column = left->layout();
-  const int words =
-      column->hasHeightForWidth() ? column->totalHeightForWidth(left->width()) : column->totalSizeHint().height();
-  upper_->setMaximumHeight(std::max(words, right->widget()->sizeHint().height()));
+  int most = 0;
+  for (const int half : {0, 1}) {
+    const auto* area = qobject_cast<const QScrollArea*>(said_->widget(half));
+    QLayout* column = area->widget()->layout();
+    const int width = area->width() - 2 * area->frameWidth() - area->verticalScrollBar()->sizeHint().width();
+    most = std::max(
+        most, column->hasHeightForWidth() ? column->totalHeightForWidth(width) : column->totalSizeHint().height());
+  }
+  if (upper_->maximumHeight() != most) upper_->setMaximumHeight(most);
+}
+
+bool ExplainView::eventFilter(QObject* watched, QEvent* event) {
+  const bool other = event->type() == QEvent::LayoutRequest || event->type() == QEvent::Resize;
+  if (other)
+    QMetaObject::invokeMethod(
+        this, [this] { fit(); }, Qt::QueuedConnection);
+  return QWidget::eventFilter(watched, event);
 }
 
 void ExplainView::set_wanted(bool wanted) {
@@ -200,7 +223,7 @@ void ExplainView::show_evaluation() {
   std::vector<BarPart> names;
   for (int p = 0; p < simulator::kParts; ++p) {
     const auto part = static_cast<simulator::Part>(p);
-    names.push_back({part_words(part), part_colour(part)});
+    names.push_back({part_words(part, evaluation->runs() ? &evaluation->program->mesh : nullptr), part_colour(part)});
   }
   std::vector<Bar> bars;
   for (const simulator::StageResult& stage : evaluation->figures.stages) {
@@ -305,7 +328,6 @@ void ExplainView::show_spread(std::optional<report::Spread> found) {
     words_of_it += QString(" Op by op it takes %1 less than the figure on top.").arg(text(base::percent(-shared)));
   }
   sure_->setText(words_of_it);
-  fit();
   band_->setToolTip(
       QString("Of %1 random simulations of every rank, 5 % took less than %2, half less than %3, 95 % less than %4.")
           .arg(spread_->samples)
@@ -324,7 +346,6 @@ void ExplainView::show_insight(Insight found) {
     return std::make_pair(!a.refusal.empty(), a.gain) < std::make_pair(!b.refusal.empty(), b.gain);
   });
   plans_->set_gains(std::move(plans));
-  fit();
 }
 
 }  // namespace trivium::gui

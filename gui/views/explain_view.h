@@ -39,6 +39,12 @@ class ExplainView : public QWidget {
   QTextBrowser& words() { return *words_; }
   GainChart& machine() { return *machine_; }
   GainChart& plans() { return *plans_; }
+  BarChart& parts() { return *parts_; }
+  /// Words on the left, gains on the right: in which all that is said has room where the window has.
+  const QScrollArea& half(int which) const { return *qobject_cast<const QScrollArea*>(said_->widget(which)); }
+
+ protected:
+  bool eventFilter(QObject* watched, QEvent* event) override;
 
  private:
   QScrollArea* make_words();

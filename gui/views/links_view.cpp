@@ -1,7 +1,6 @@
 #include "gui/views/links_view.h"
 
 #include <QHeaderView>
-#include <QSplitter>
 #include <QVBoxLayout>
 #include <algorithm>
 
@@ -14,7 +13,10 @@
 namespace trivium::gui {
 namespace {
 
-constexpr int kLeastHeight = 70;  // pixels of table and pictures
+constexpr int kLeastHeight = 70;       // pixels of table and pictures
+constexpr int kRowAir = 8;             // pixels around a line of the table
+constexpr int kLeastRows = 3;          // that the table has room for
+constexpr double kMostOfTable = 0.62;  // of the height
 constexpr const char* kLater = "Comes when the plan has been simulated.";
 
 enum Column { kWire, kFor, kGroup, kBytes, kBusy, kShare, kExposed, kFilled, kColumns };
@@ -45,6 +47,7 @@ LinksView::LinksView(Document& document, QWidget* parent)
       document_(document),
       words_(new QLabel),
       table_(new QTableWidget),
+      halves_(new FittedSplitter("links table above pictures")),
       bars_(new BarChart("How long wires are in use, by kind and group")),
       gains_(new GainChart("What better wires would bring")),
       thinker_([](const std::shared_ptr<const Evaluation>& evaluation,
@@ -67,7 +70,10 @@ LinksView::LinksView(Document& document, QWidget* parent)
   table_->setEditTriggers(QAbstractItemView::NoEditTriggers);
   table_->setSelectionBehavior(QAbstractItemView::SelectRows);
   table_->verticalHeader()->hide();
+  table_->verticalHeader()->setMinimumSectionSize(fontMetrics().height());
+  table_->verticalHeader()->setDefaultSectionSize(fontMetrics().height() + kRowAir);
   table_->horizontalHeader()->setSectionResizeMode(QHeaderView::Stretch);
+  table_->horizontalHeader()->setSectionResizeMode(kExposed, QHeaderView::ResizeToContents);  // the longest title
   bars_->set_seconds(true);
   for (QWidget* part : std::initializer_list<QWidget*>{table_, bars_, gains_}) part->setMinimumHeight(kLeastHeight);
   auto* below = new QSplitter(Qt::Horizontal);
@@ -80,14 +86,15 @@ LinksView::LinksView(Document& document, QWidget* parent)
   below->addWidget(bars_);
   below->addWidget(right);
   below->setSizes({500, 500});
-  auto* both = new QSplitter(Qt::Vertical);
-  both->setObjectName("links table and pictures");
-  both->addWidget(table_);
-  both->addWidget(below);
-  both->setSizes({320, 320});
+  halves_->addWidget(table_);
+  halves_->addWidget(below);
+  halves_->set_share([this](int height) {
+    const int whole = whole_height(*table_, table_->horizontalHeader()->height(), kLeastRows);
+    return std::min(whole, static_cast<int>(kMostOfTable * height));
+  });
   auto* all = new QVBoxLayout(this);
   all->addWidget(words_);
-  all->addWidget(both, 1);
+  all->addWidget(halves_, 1);
   connect(&document_, &Document::scenario_changed, this, [this] { set_aside(); });
   connect(&document_, &Document::evaluated, this, [this] { show_evaluation(); });
   set_aside();
@@ -162,6 +169,7 @@ void LinksView::show_table(double iteration_s) {
           false);
     }
   }
+  halves_->fit();
 }
 
 void LinksView::show_bars(double iteration_s) {

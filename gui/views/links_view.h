@@ -6,6 +6,7 @@
 #include <QWidget>
 
 #include "gui/document.h"
+#include "gui/look/fitted_splitter.h"
 #include "gui/model/sensitivity.h"
 #include "gui/model/wires.h"
 #include "gui/plot/bar_chart.h"
@@ -25,6 +26,7 @@ class LinksView : public QWidget {
   const std::vector<simulator::WireUse>& wires() const { return wires_; }
   QLabel& words() { return *words_; }
   QTableWidget& table() { return *table_; }
+  FittedSplitter& halves() { return *halves_; }
   BarChart& bars() { return *bars_; }
   GainChart& gains() { return *gains_; }
 
@@ -37,6 +39,7 @@ class LinksView : public QWidget {
   Document& document_;
   QLabel* words_;
   QTableWidget* table_;
+  FittedSplitter* halves_;
   BarChart* bars_;
   GainChart* gains_;
   std::vector<simulator::WireUse> wires_;

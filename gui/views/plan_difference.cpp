@@ -4,6 +4,7 @@
 #include <cmath>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <string_view>
 
 #include "base/error.h"
 #include "base/seconds.h"
@@ -24,6 +25,14 @@ std::shared_ptr<const Evaluation> evaluated(const Scenario& scenario, const std:
   return is_known ? known : std::make_shared<const Evaluation>(evaluate(scenario, Depth::kFull, stop));
 }
 
+/// One name for what both plans do, whichever task does it: where the backward of weights is deferred, and who clears
+/// gradients, is of the plan.
+std::string name_in_any_plan(const std::string& name) {
+  constexpr std::string_view kDeferred = "backward weights ", kClears = "zero gradients";
+  if (name.starts_with(kDeferred)) return "backward " + name.substr(kDeferred.size());
+  return name.ends_with(kClears) ? std::string(kClears) : name;
+}
+
 double ranks_in(const SpanStore& store) {
   return static_cast<double>(
       std::max<std::ptrdiff_t>(1, std::count_if(store.rows().begin(), store.rows().end(),
@@ -37,9 +46,10 @@ std::vector<OpDifference> ops_of(const std::array<std::shared_ptr<const SpanStor
     const SpanStore& store = *spans[which];
     const double ranks = ranks_in(store);
     for (const OpTotal& op : op_totals(store, {store.begin(), store.end(), std::nullopt}, {}, stop)) {
-      OpDifference& one = by_name[op.name];
+      const std::string name = name_in_any_plan(op.name);
+      OpDifference& one = by_name[name];
       if (one.name.empty()) one.category = store.categories()[static_cast<std::size_t>(op.category)];
-      one.name = op.name;
+      one.name = name;
       one.seconds[which] += static_cast<double>(op.ps) * base::kSecondsPerPs / ranks;
       one.spans[which] += static_cast<double>(op.spans) / ranks;
     }

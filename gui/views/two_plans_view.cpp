@@ -189,8 +189,11 @@ void TwoPlansView::take(Answer answer) {
                         .arg(seconds(from), seconds(to),
                              (to < from ? "−" : "+") + QString::number(std::abs(100 * (to / from - 1)), 'f', 1)));
   std::vector<WaterfallStep> steps;
+  // Of the plan with replicas, where one of them has.
+  const program::Mesh* mesh = &difference_.plans[0]->program->mesh;
+  if (mesh->group_size(program::Group::kData) < 2) mesh = &difference_.plans[1]->program->mesh;
   for (const PartDifference& part : difference_.parts) {
-    steps.push_back({part_words(part.part), part.change(), part_colour(part.part)});
+    steps.push_back({part_words(part.part, mesh), part.change(), part_colour(part.part)});
   }
   waterfall_->set_steps(kNames[0], from, kNames[1], std::move(steps), short_time);
   show_table();

@@ -4,7 +4,6 @@
 #include <QClipboard>
 #include <QGuiApplication>
 #include <QHeaderView>
-#include <QSplitter>
 #include <QStandardItemModel>
 #include <QVBoxLayout>
 #include <algorithm>
@@ -20,8 +19,10 @@
 namespace trivium::gui {
 namespace {
 
-constexpr int kLeastPlan = 200;   // pixels of the column with the best plan
-constexpr int kLeastHeight = 70;  // pixels of table and picture
+constexpr int kLeastPlan = 200;       // pixels of the column with the best plan
+constexpr int kLeastHeight = 70;      // pixels of table and picture
+constexpr double kMostOfTable = 0.6;  // of the height of both
+constexpr int kLeastRows = 3;         // that the table has room for, answered or not
 constexpr double kSecondsPerDay = 86400;
 
 enum Column { kChange, kIteration, kInterval, kTokens, kMfu, kMemory, kFits, kTraining, kPrice, kPlan, kColumns };
@@ -74,6 +75,7 @@ WhatIfView::WhatIfView(Document& document, QWidget* parent)
       sentence_(new QLabel),
       command_(new CommandField("The same question on the command line")),
       table_(new QTableWidget),
+      halves_(new FittedSplitter("what if table above picture")),
       chart_(new LineChart("The answers along what is asked")),
       thinker_(
           [this](const Asked& asked, const std::stop_token& stop) {
@@ -89,18 +91,19 @@ WhatIfView::WhatIfView(Document& document, QWidget* parent)
           [this](WhatIfAnswer answer) { show_answer(std::move(answer)); }) {
   setFocusProxy(question_);
   set_up_table();
-  auto* both = new QSplitter(Qt::Vertical);
-  both->setObjectName("what if table and picture");
-  both->addWidget(table_);
-  both->addWidget(chart_);
-  both->setSizes({300, 300});
+  halves_->addWidget(table_);
+  halves_->addWidget(chart_);
+  halves_->set_share([this](int height) {
+    const int whole = whole_height(*table_, table_->horizontalHeader()->height(), kLeastRows);
+    return std::min(whole, static_cast<int>(kMostOfTable * height));
+  });
   chart_->setMinimumHeight(kLeastHeight);
   chart_->set_hint("The answers are drawn here.");
   auto* all = new QVBoxLayout(this);
   all->addLayout(make_question());
   all->addWidget(refusal_);
   all->addLayout(make_answer());
-  all->addWidget(both, 1);
+  all->addWidget(halves_, 1);
   all->addWidget(command_);
   connect(&document_, &Document::scenario_changed, this, [this] {
     offer_questions();
@@ -161,6 +164,8 @@ void WhatIfView::set_up_table() {
   table_->horizontalHeader()->setStretchLastSection(true);
   connect(table_->horizontalHeader(), &QHeaderView::sectionResized, table_, &QTableWidget::resizeRowsToContents,
           Qt::QueuedConnection);
+  connect(
+      table_->verticalHeader(), &QHeaderView::sectionResized, this, [this] { halves_->fit(); }, Qt::QueuedConnection);
   table_->setMinimumHeight(kLeastHeight);
   auto* copy = new QAction("Copy the row", table_);
   copy->setShortcut(QKeySequence::Copy);
@@ -282,6 +287,7 @@ void WhatIfView::show_table() {
   table_->resizeColumnsToContents();
   table_->setColumnWidth(kPlan, kLeastPlan);  // it takes what is left, in as many lines as that needs
   table_->resizeRowsToContents();
+  halves_->fit();
   use_->setEnabled(false);
   if (table_->rowCount() == 0) return;
   table_->selectRow(0);

@@ -11,6 +11,7 @@
 
 #include "gui/document.h"
 #include "gui/look/command_field.h"
+#include "gui/look/fitted_splitter.h"
 #include "gui/model/what_if.h"
 #include "gui/plot/line_chart.h"
 
@@ -68,6 +69,7 @@ class WhatIfView : public QWidget {
   QLabel *refusal_, *sentence_;
   CommandField* command_;
   QTableWidget* table_;
+  FittedSplitter* halves_;
   LineChart* chart_;
   WhatIfAnswer answer_;
   bool asking_ = false;

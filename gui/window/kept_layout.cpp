@@ -3,6 +3,8 @@
 #include <QSettings>
 #include <QSplitter>
 
+#include "gui/look/fitted_splitter.h"
+
 namespace trivium::gui {
 namespace {
 
@@ -12,6 +14,12 @@ QSettings settings() { return QSettings("trivium", "trivium-gui"); }
 
 QString key_of(const QSplitter& splitter) {
   return QString("splitters/%1/%2").arg(kLayoutVersion).arg(splitter.objectName());
+}
+
+/// What its user did not choose is found anew by what there is to show.
+bool fits_itself(const QSplitter& splitter) {
+  const auto* fitted = dynamic_cast<const FittedSplitter*>(&splitter);
+  return fitted != nullptr && !fitted->is_by_hand();
 }
 
 /// Those that have a name: others cannot be identified at the next start.
@@ -27,7 +35,9 @@ void keep_layout(const QMainWindow& window) {
   QSettings kept = settings();
   kept.setValue("geometry", window.saveGeometry());
   kept.setValue("state", window.saveState(kLayoutVersion));
-  for (const QSplitter* splitter : named_splitters(window)) kept.setValue(key_of(*splitter), splitter->saveState());
+  for (const QSplitter* splitter : named_splitters(window)) {
+    if (!fits_itself(*splitter)) kept.setValue(key_of(*splitter), splitter->saveState());
+  }
 }
 
 void restore_layout(QMainWindow& window) {
@@ -36,7 +46,8 @@ void restore_layout(QMainWindow& window) {
   window.restoreState(kept.value("state").toByteArray(), kLayoutVersion);
   for (QSplitter* splitter : named_splitters(window)) {
     const Qt::Orientation orientation = splitter->orientation();
-    splitter->restoreState(kept.value(key_of(*splitter)).toByteArray());
+    auto* fitted = dynamic_cast<FittedSplitter*>(splitter);
+    if (splitter->restoreState(kept.value(key_of(*splitter)).toByteArray()) && fitted != nullptr) fitted->set_by_hand();
     splitter->setOrientation(orientation);  // which a state brings along, and no user changes
   }
 }

@@ -27,6 +27,7 @@ constexpr int kMostLogLines = 2000;
 constexpr int kInterrupted = 130;
 constexpr std::size_t kSampleBytes = std::size_t{256} << 10;
 constexpr const char* kChooseText = "Choose a text to train on first.";
+constexpr const char* kIntro = "Runs the plan on this machine's CPU cores.";
 
 /// Keeps every second point, and the last: as many as a picture can show however long a run is.
 void thin(std::vector<QPointF>& points) {
@@ -57,7 +58,8 @@ RunPanel::RunPanel(Document& document, QWidget* parent)
       stop_(new QPushButton("Stop")),
       choose_(new QPushButton("…")),
       sample_(new QPushButton("Sample")),
-      state_(new QLabel("Runs the plan on this machine's cores; the plan's cluster must be this machine.")),
+      state_(new QLabel(kIntro)),
+      refusal_(new QLabel),
       whose_(new QLabel),
       loss_(new LineChart("Loss by step")),
       speed_(new LineChart("Throughput by step")),
@@ -65,13 +67,20 @@ RunPanel::RunPanel(Document& document, QWidget* parent)
   whose_->setAccessibleName("Whose curves these are");
   whose_->setWordWrap(true);
   whose_->hide();
+  refusal_->setAccessibleName("Why the plan cannot run here");
+  refusal_->setWordWrap(true);
+  refusal_->hide();
   auto* layout = new QVBoxLayout(this);
   layout->addLayout(make_controls());
   layout->addWidget(whose_);
   layout->addWidget(make_charts(), 1);
   follow_process();
-  connect(&document_, &Document::scenario_changed, this, [this] { show_whose(); });
+  connect(&document_, &Document::scenario_changed, this, [this] {
+    show_whose();
+    show_whether_it_runs();
+  });
   connect(&document_, &Document::evaluated, this, [this] {
+    show_whether_it_runs();
     if (!losses_.empty()) draw_steps();
   });
 }
@@ -105,6 +114,7 @@ QHBoxLayout* RunPanel::make_controls() {
   row->addWidget(resume_);
   row->addWidget(stop_);
   row->addWidget(state_, 5);
+  row->addWidget(refusal_, 5);
   return row;
 }
 
@@ -150,10 +160,8 @@ void RunPanel::follow_process() {
           [this](int code, QProcess::ExitStatus status) { finish(code, status == QProcess::CrashExit); });
   connect(&process_, &QProcess::errorOccurred, this, [this](QProcess::ProcessError error) {
     if (error != QProcess::FailedToStart) return;
-    state_->setText("trivium could not be started: " + process_.errorString());
-    start_->setEnabled(true);
-    resume_->setEnabled(true);
-    stop_->setEnabled(false);
+    say("trivium could not be started: " + process_.errorString());
+    show_whether_it_runs();
   });
 }
 
@@ -189,15 +197,43 @@ void RunPanel::ask_for_checkpoints() {
 
 void RunPanel::start() { begin(false); }
 
+void RunPanel::say(const QString& words) {
+  state_->setText(words);
+  state_->show();
+}
+
 void RunPanel::choose_sample() {
   const std::string path = (base::user_data() / "sample.txt").string();
   try {
     base::write_file_atomically(path, sample_text(kSampleBytes));
     corpus_->setText(text(path));
-    state_->setText("The sample text is chosen: sums in words.");
+    say("The sample text is chosen: sums in words.");
   } catch (const base::Failure& failure) {
-    state_->setText(text(failure.error().message));
+    say(text(failure.error().message));
   }
+}
+
+// As `trivium run` would refuse it.
+QString RunPanel::why_not() const {
+  if (!document_.has_begun()) return {};
+  for (const hardware::NodeGroup& group : document_.scenario().cluster.groups) {
+    if (group.node.device.kind == hardware::DeviceKind::kCpu) continue;
+    return QString("This plan is for %1 GPUs. To run one here, choose the cluster this-machine.")
+        .arg(text(group.node.device.name));
+  }
+  const auto& evaluation = document_.evaluation();
+  if (!document_.is_current() || evaluation->runs()) return {};
+  return "The plan cannot run: " + text(display_name(evaluation->refusal));
+}
+
+void RunPanel::show_whether_it_runs() {
+  const QString why = why_not();
+  refusal_->setText(why);
+  refusal_->setVisible(!why.isEmpty());
+  state_->setHidden(!why.isEmpty() && state_->text() == kIntro);  // the reason stands in its place
+  start_->setEnabled(why.isEmpty() && !is_running());
+  resume_->setEnabled(why.isEmpty() && !is_running());
+  stop_->setEnabled(is_running());
 }
 
 bool RunPanel::shows_the_documents_plan() const {
@@ -221,11 +257,11 @@ void RunPanel::show_whose() {
 
 void RunPanel::resume() {
   if (!keeps_checkpoints_) {
-    state_->setText("The program trivium next to this one keeps no checkpoints.");
+    say("The program trivium next to this one keeps no checkpoints.");
     return;
   }
   if (!QFileInfo(checkpoint_->text().trimmed()).isDir()) {
-    state_->setText("Give the folder that a run kept its checkpoints in.");
+    say("Give the folder that a run kept its checkpoints in.");
     checkpoint_->setFocus();
     return;
   }
@@ -233,9 +269,9 @@ void RunPanel::resume() {
 }
 
 void RunPanel::begin(bool resumed) {
-  if (is_running()) return;
+  if (is_running() || !why_not().isEmpty()) return;  // which is said
   if (corpus_->text().trimmed().isEmpty()) {
-    state_->setText(kChooseText);
+    say(kChooseText);
     corpus_->setFocus();
     return;
   }
@@ -247,7 +283,7 @@ void RunPanel::begin(bool resumed) {
   try {
     base::write_file_atomically(plan.toStdString(), program::to_json(document_.scenario().file).dump(2) + "\n");
   } catch (const base::Failure& failure) {
-    state_->setText(text(failure.error().message));
+    say(text(failure.error().message));
     return;
   }
   QStringList arguments{
@@ -292,7 +328,7 @@ void RunPanel::calibrate(const QString& record, const QString& profile) {
 void RunPanel::launch(const QStringList& arguments) {
   const QString program = trivium_program();
   if (program.isEmpty()) {
-    state_->setText("The program trivium is neither next to this one nor on the PATH.");
+    say("The program trivium is neither next to this one nor on the PATH.");
     return;
   }
   pending_.clear();
@@ -300,13 +336,13 @@ void RunPanel::launch(const QStringList& arguments) {
   start_->setEnabled(false);
   resume_->setEnabled(false);
   stop_->setEnabled(true);
-  state_->setText("Starting …");
+  say("Starting …");
   process_.start(program, arguments);
 }
 
 void RunPanel::stop() {
   if (!is_running()) return;
-  state_->setText("Ending after this step …");
+  say("Ending after this step …");
   process_.terminate();
 }
 
@@ -321,11 +357,11 @@ void RunPanel::read_steps() {
     }
     const double number = step.at("step").get<double>();
     add_step(number, step.at("loss").get<double>(), step.value("tokens_per_s", 0.0));
-    state_->setText(QString("step %1 of %2: loss %3, %4 tokens/s")
-                        .arg(number + 1)
-                        .arg(steps_->value())
-                        .arg(losses_.back().y(), 0, 'f', 4)
-                        .arg(text(base::integer(speeds_.back().y()))));
+    say(QString("step %1 of %2: loss %3, %4 tokens/s")
+            .arg(number + 1)
+            .arg(steps_->value())
+            .arg(losses_.back().y(), 0, 'f', 4)
+            .arg(text(base::integer(speeds_.back().y()))));
   }
   draw_steps();
 }
@@ -339,11 +375,11 @@ void RunPanel::show_record(const program::RunRecord& record, const QString& name
   drawn_ = record.job;
   drawn_name_ = name;
   show_whose();
-  state_->setText(QString("%1: %2 steps, loss from %3 to %4")
-                      .arg(name)
-                      .arg(seen_steps_)
-                      .arg(losses_.front().y(), 0, 'f', 4)
-                      .arg(losses_.back().y(), 0, 'f', 4));
+  say(QString("%1: %2 steps, loss from %3 to %4")
+          .arg(name)
+          .arg(seen_steps_)
+          .arg(losses_.front().y(), 0, 'f', 4)
+          .arg(losses_.back().y(), 0, 'f', 4));
   draw_steps();
 }
 
@@ -381,24 +417,22 @@ void RunPanel::draw_steps() {
 }
 
 void RunPanel::finish(int code, bool crashed) {
-  start_->setEnabled(true);
-  resume_->setEnabled(true);
-  stop_->setEnabled(false);
+  show_whether_it_runs();
   const bool measured = std::exchange(measures_, false) && code == 0 && !crashed;
   log_->appendPlainText(QString::fromUtf8(process_.readAllStandardError()).trimmed());
   if (!crashed && !pending_.isEmpty()) log_->appendPlainText(QString::fromUtf8(pending_));
   const bool has_record = !record_.isEmpty() && QFileInfo::exists(record_);
   if (crashed) {
-    state_->setText("The run crashed; this window did not.");
+    say("The run crashed; this window did not.");
   } else if (code == 0) {
-    state_->setText(has_record ? QString("Done: %1 steps recorded.").arg(seen_steps_) : QString("Done."));
+    say(has_record ? QString("Done: %1 steps recorded.").arg(seen_steps_) : QString("Done."));
   } else if (code == kInterrupted) {
-    state_->setText(QString("Stopped after %1 steps.").arg(seen_steps_));
+    say(QString("Stopped after %1 steps.").arg(seen_steps_));
   } else {
     const QStringList lines = log_->toPlainText().trimmed().split('\n');
-    state_->setText(QString("Ended with code %1: %2").arg(code).arg(lines.last()));
+    say(QString("Ended with code %1: %2").arg(code).arg(lines.last()));
   }
-  if (measured) state_->setText("This machine has been measured.");
+  if (measured) say("This machine has been measured.");
   if (measured && on_profile) on_profile();
   if (!crashed && has_record && on_record) on_record(record_);
 }

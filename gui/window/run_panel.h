@@ -29,6 +29,10 @@ class RunPanel : public QWidget {
   QSpinBox& steps() { return *steps_; }
   QLineEdit& checkpoint() { return *checkpoint_; }
   QLabel& state() { return *state_; }
+  QPushButton& run_button() { return *start_; }
+  QPushButton& resume_button() { return *resume_; }
+  /// Why the document's plan cannot run here, in place of the state; empty where it can.
+  const QLabel& refusal() const { return *refusal_; }
   LineChart& loss() { return *loss_; }
   LineChart& speed() { return *speed_; }
   /// Which plan the curves are of, and whether it is another than the document's.
@@ -85,7 +89,10 @@ class RunPanel : public QWidget {
   void read_steps();
   void forget_steps();
   void choose_sample();
+  void say(const QString& words);
   void show_whose();
+  QString why_not() const;
+  void show_whether_it_runs();
   bool shows_the_documents_plan() const;
   void add_step(double step, double loss, double tokens_per_s);
   void draw_steps();
@@ -100,7 +107,7 @@ class RunPanel : public QWidget {
   QLineEdit *corpus_, *checkpoint_;
   QSpinBox* steps_;
   QPushButton *start_, *resume_, *stop_, *choose_, *sample_;
-  QLabel *state_, *whose_;
+  QLabel *state_, *refusal_, *whose_;
   LineChart *loss_, *speed_;
   QPlainTextEdit* log_;
   std::vector<QPointF> losses_, speeds_;  // of all steps, or of some that lie among them

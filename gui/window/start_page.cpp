@@ -16,8 +16,14 @@
 namespace trivium::gui {
 namespace {
 
-constexpr int kPageWidth = 900;    // pixels
-constexpr int kMostNodes = 12500;  // of eight devices
+constexpr int kPageWidth = 900, kWidePage = 1320;  // pixels, with two columns and with three
+constexpr int kWide = 1350;                        // pixels of the window from which on there are three
+// On larger windows than this the page grows with its letters, up to so many times their size.
+constexpr double kUsualWidth = 1780, kUsualHeight = 960, kMostGrowth = 1.5;
+constexpr double kHeading = 1.15;                      // letters of headings
+constexpr double kAbove = 0.4;                         // of what is free
+constexpr int kBetween = 36, kBelow = 18, kTight = 6;  // pixels between parts
+constexpr int kMostNodes = 12500;                      // of eight devices
 constexpr int kUsualNodes = 8;
 constexpr std::int64_t kMostSamples = 1 << 24;
 
@@ -31,15 +37,6 @@ constexpr Example kExamples[] = {
      example_scenario},
     {"GPT-3 13B on A100 and V100 nodes", "Unlike nodes in one job: which stages go where.", mixed_example},
     {"A tiny GPT on this machine", "Small enough to be run at once, and compared with its prediction.", local_example}};
-
-QLabel* heading(const QString& words) {
-  auto* label = new QLabel(words);
-  QFont large = label->font();
-  large.setBold(true);
-  large.setPointSizeF(large.pointSizeF() * 1.15);
-  label->setFont(large);
-  return label;
-}
 
 QComboBox* choice(const QString& name) {
   auto* box = new QComboBox;
@@ -66,25 +63,65 @@ StartPage::StartPage(QWidget* parent)
       recent_(new QListWidget),
       earlier_(new QPushButton("Work that was not saved, of an earlier window")) {
   setAccessibleName("Start");
-  auto* columns = new QHBoxLayout;
-  auto* left = new QVBoxLayout;
-  left->addLayout(make_own());
-  left->addSpacing(18);
-  left->addLayout(make_examples());
-  left->addStretch();
-  columns->addLayout(left, 1);
-  columns->addSpacing(36);
-  columns->addLayout(make_files(), 1);
-  auto* page = new QWidget;
-  page->setMaximumWidth(kPageWidth);
-  auto* rows = new QVBoxLayout(page);
+  page_ = new QWidget(this);
+  auto* rows = new QVBoxLayout(page_);
   rows->addWidget(heading("What do you want to plan?"));
   rows->addSpacing(10);
+  auto* columns = new QHBoxLayout;
   rows->addLayout(columns, 1);
-  auto* all = new QHBoxLayout(this);
-  all->addStretch();
-  all->addWidget(page, 100);
-  all->addStretch();
+  jobs_ = new QBoxLayout(QBoxLayout::TopToBottom);
+  jobs_->setSpacing(kBelow);
+  jobs_->addLayout(make_own());
+  jobs_->addLayout(make_examples());
+  columns->addLayout(jobs_, 1);
+  columns->addSpacing(kBetween);
+  columns->addLayout(make_files(), 1);
+  columns_ = columns;
+  set_letters(1);
+  setMinimumSize(page_->minimumSizeHint());  // of two columns in usual letters
+}
+
+QLabel* StartPage::heading(const QString& words) {
+  auto* label = new QLabel(words);
+  headings_.push_back(label);
+  return label;
+}
+
+void StartPage::resizeEvent(QResizeEvent* event) {
+  QWidget::resizeEvent(event);
+  place();
+}
+
+void StartPage::changeEvent(QEvent* event) {
+  QWidget::changeEvent(event);
+  if (event->type() == QEvent::FontChange) place();
+}
+
+// In the middle, a little above it; on a large window with its three parts side by side, in larger letters.
+void StartPage::place() {
+  const double grown = std::clamp(std::min(width() / kUsualWidth, height() / kUsualHeight), 1.0, kMostGrowth);
+  const bool wide = width() >= kWide;
+  set_letters(grown);
+  jobs_->setDirection(wide ? QBoxLayout::LeftToRight : QBoxLayout::TopToBottom);
+  jobs_->setSpacing(wide ? kBetween : kBelow);
+  jobs_->setStretch(0, wide ? 1 : 0);
+  jobs_->setStretch(1, 1);
+  columns_->setStretch(0, wide ? 2 : 1);
+  for (QLayout* changed : std::initializer_list<QLayout*>{jobs_, columns_, page_->layout()}) changed->invalidate();
+  const int across = std::min(width(), static_cast<int>((wide ? kWidePage : kPageWidth) * grown));
+  const int needed = page_->layout()->hasHeightForWidth() ? page_->layout()->totalHeightForWidth(across)
+                                                          : page_->layout()->totalSizeHint().height();
+  const int high = std::min(height(), needed);
+  page_->setGeometry((width() - across) / 2, static_cast<int>((height() - high) * kAbove), across, high);
+}
+
+void StartPage::set_letters(double grown) {
+  QFont letters = font();
+  letters.setPointSizeF(letters.pointSizeF() * grown);
+  page_->setFont(letters);
+  letters.setBold(true);
+  letters.setPointSizeF(letters.pointSizeF() * kHeading);
+  for (QLabel* label : headings_) label->setFont(letters);
 }
 
 QLayout* StartPage::make_own() {
@@ -107,11 +144,14 @@ QLayout* StartPage::make_own() {
   form->addRow("Kind of node", kind_);
   form->addRow("Nodes", nodes_);
   form->addRow("Global batch", batch_);
+  form->setSpacing(kTight);
   auto* rows = new QVBoxLayout;
+  rows->setSpacing(kTight);
   rows->addWidget(heading("My cluster"));
   rows->addLayout(form);
   rows->addWidget(wrong_);
   rows->addWidget(plan_own_);
+  rows->addStretch(1);
   connect(plan_own_, &QPushButton::clicked, this, [this] { plan_own_cluster(); });
   connect(batch_, &QLineEdit::returnPressed, this, [this] { plan_own_cluster(); });
   return rows;
@@ -119,6 +159,7 @@ QLayout* StartPage::make_own() {
 
 QLayout* StartPage::make_examples() {
   auto* rows = new QVBoxLayout;
+  rows->setSpacing(kTight);
   rows->addWidget(heading("Examples"));
   for (const Example& example : kExamples) {
     auto* button = new QPushButton(example.title);
@@ -132,6 +173,7 @@ QLayout* StartPage::make_examples() {
       if (on_example) on_example(example.make(), QString("example ") + example.title);
     });
   }
+  rows->addStretch(1);
   return rows;
 }
 

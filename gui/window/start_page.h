@@ -1,6 +1,7 @@
 // Where one begins: what there was, examples, one's own cluster, the files of other trainers.
 #pragma once
 
+#include <QBoxLayout>
 #include <QComboBox>
 #include <QLabel>
 #include <QLineEdit>
@@ -29,6 +30,9 @@ class StartPage : public QWidget {
   QListWidget& recent() { return *recent_; }
   QPushButton& earlier() { return *earlier_; }
 
+  /// All of it, as it lies in the window.
+  const QWidget& page() const { return *page_; }
+
   void set_recent(const QStringList& files);
   /// Kinds of node that were made since, too.
   void list_kinds();
@@ -39,12 +43,22 @@ class StartPage : public QWidget {
   std::function<void(const QString& path)> on_open;
   std::function<void()> on_browse, on_import, on_earlier;
 
+ protected:
+  void resizeEvent(QResizeEvent* event) override;
+  void changeEvent(QEvent* event) override;
+
  private:
   class QLayout* make_examples();
+  QLabel* heading(const QString& words);
+  void place();
+  void set_letters(double grown);
   QLayout* make_own();
   QLayout* make_files();
   void plan_own_cluster();
 
+  QWidget* page_;
+  QBoxLayout *jobs_, *columns_;  // one's own and the examples; those and the files
+  std::vector<QLabel*> headings_;
   std::vector<QPushButton*> examples_;
   QComboBox *model_, *kind_;
   QSpinBox* nodes_;

@@ -22,6 +22,14 @@ QString signed_percent(double share) {
   return QString("%1%2 %").arg(share < 0 ? "−" : "+").arg(std::abs(100 * share), 0, 'f', 1);
 }
 
+/// What ran, of the backends that records name.
+QString backend_words(const std::string& backend) {
+  if (backend == "cpu-threads") return "The run had a thread for every rank, on CPU cores.";
+  if (backend == "cpu-mpi") return "The run had a process for every rank, on CPU cores, joined by MPI.";
+  if (backend == "cuda-nccl") return "The run had a GPU for every rank, joined by NCCL.";
+  return QString("The run was made by %1.").arg(text(backend).toHtmlEscaped());
+}
+
 constexpr const char* kHint = "Run the plan, or load a run record, to see how far it is from the prediction.";
 
 }  // namespace
@@ -124,7 +132,10 @@ void ValidationPanel::show_answer(Answer answer) {
                    .arg(text(base::size(static_cast<std::int64_t>(*row.predicted_peak_bytes))),
                         text(base::size(static_cast<std::int64_t>(*row.measured_peak_bytes))));
     }
-    if (!row.source.empty()) lines << text(row.source).toHtmlEscaped() + ".";
+    lines << backend_words(asked_->record->backend);
+    if (row.source.find("another Program") != std::string::npos) {
+      lines << "The run was of another plan: ops are compared by kind alone.";
+    }
   }
   summary_->setText(lines.join(' '));
   add_group("op", "Op kinds");

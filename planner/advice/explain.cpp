@@ -82,7 +82,7 @@ class Explainer {
                     program_.mesh.size(), program_.mesh.size() == 1 ? "" : "s", percent(simulation_.mfu));
     const char* comma = "";
     for (const Part part : parts_by_share()) {
-      text += fmt::format("{}{} {}", comma, words_of(part), percent(share(part)));
+      text += fmt::format("{}{} {}", comma, words_of(part, program_.mesh), percent(share(part)));
       comma = ", ";
     }
     lines_.push_back(text + ".");
@@ -90,7 +90,7 @@ class Explainer {
 
   void say_loss(Part part) {
     std::string text =
-        fmt::format("{} costs {} ({})", words_of(part),
+        fmt::format("{} costs {} ({})", words_of(part, program_.mesh),
                     seconds(simulation_.breakdown_s[static_cast<std::size_t>(part)]), percent(share(part)));
     text[0] = static_cast<char>(std::toupper(static_cast<unsigned char>(text[0])));
     if (part == Part::kBubble && plan_.pipeline > 1) {
@@ -98,7 +98,9 @@ class Explainer {
       text += "; " + program::traits_of(plan_.schedule).bubble(first, program_.micro_batches);
     }
     if (part == Part::kExposedTensor) text += where(program::Group::kTensor, "its groups of {} ranks");
-    if (part == Part::kExposedData) text += where(data_group(), "its groups of {} ranks");
+    if (part == Part::kExposedData && program_.mesh.group_size(data_group()) > 1) {
+      text += where(data_group(), "its groups of {} ranks");
+    }
     std::string outcomes;
     for (const Tried& tried : tried_) {
       if (tried.neighbour.against != part) continue;

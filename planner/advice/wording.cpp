@@ -15,4 +15,9 @@ std::string words_of(simulator::Part part) {
   return name;
 }
 
+std::string words_of(simulator::Part part, const program::Mesh& mesh) {
+  const bool alone = mesh.group_size(program::Group::kData) < 2;
+  return part == simulator::Part::kExposedData && alone ? "exposed tied embedding" : words_of(part);
+}
+
 }  // namespace trivium::planner

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <string>
 
+#include "program/ir/program.h"
 #include "simulator/iteration/breakdown.h"
 
 namespace trivium::planner {
@@ -13,5 +14,7 @@ std::string time_text(std::int64_t ps);
 
 /// Where time goes, without the underscores of its key: "exposed data".
 std::string words_of(simulator::Part part);
+/// The same of a plan: without replicas what counts as data is the tied embedding of first and last stage.
+std::string words_of(simulator::Part part, const program::Mesh& mesh);
 
 }  // namespace trivium::planner

@@ -183,7 +183,7 @@ TEST_F(Seen, ALargeWindowHasRoomForMoreOps) {
   window_.resize(2560, 1440);
   QTest::qWait(20);
   EXPECT_GE(view.below().height(), below + 150);
-  EXPECT_GE(view.canvas().height(), canvas + 400);
+  EXPECT_GE(view.canvas().height(), canvas + 300);
 }
 
 TEST_F(Seen, LabelsOfPlansStandNearTheirPoints) {

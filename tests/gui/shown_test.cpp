@@ -172,12 +172,14 @@ TEST_F(Shown, ADraggedStageSaysWhereItWouldGo) {
 }
 
 TEST_F(Shown, EnterStartsARunAndACopiedRowHasItsCells) {
-  begin(staged_scenario());
+  begin(local_example());
   window_.show_runs();
   QTest::keyClick(&window_.runs().corpus(), Qt::Key_Return);
   EXPECT_THAT(plain(window_.runs().state().text()), HasSubstr("Choose a text"));
   window_.runs().corpus().setText(file("text.txt"));
   EXPECT_EQ(plain(window_.runs().state().text()), "");
+  window_.document().edit(staged_scenario(), "another machine");
+  ASSERT_TRUE(settles());
   window_.plans().search();
   ASSERT_TRUE(QTest::qWaitFor([&] { return !window_.plans().is_searching(); }, kPatienceMs));
   window_.show_view(MainWindow::kPlans);

@@ -38,7 +38,10 @@ std::map<std::int32_t, std::int64_t> step_starts(const program::Timeline& timeli
 class Filler {
  public:
   Filler(const program::Program& program, const program::Timeline& timeline, const hardware::Cluster* cluster)
-      : program_(program), timeline_(timeline), cluster_(cluster) {
+      : program_(program),
+        timeline_(timeline),
+        cluster_(cluster),
+        has_replicas_(program.mesh.group_size(program::Group::kData) > 1) {
     const bool known = cluster != nullptr && !cluster->name.empty();
     root_ = builder_.add_row(kNoRow, RowKind::kCluster, known ? cluster->name : "ranks", 0);
     waiting_ = builder_.category(Category::kWaiting);
@@ -88,9 +91,17 @@ class Filler {
       builder_.add(waiting);
       span.start_ps = waiting.end_ps;
     }
-    span.category = builder_.category(task != nullptr ? category_of(*task, op, event.lane) : Category::kOther);
+    span.category = category(task, op, event.lane);
     const std::uint32_t added = builder_.add(span);
     if (op != nullptr) note_rendezvous(event, *task, *op, added);
+  }
+
+  // Without replicas no data parallelism is told of: what is left of it ties the embedding of first and last stage.
+  std::uint8_t category(const program::Task* task, const program::Op* op, program::Lane lane) {
+    if (task == nullptr) return builder_.category(Category::kOther);
+    const Category usual = category_of(*task, op, lane);
+    if (has_replicas_ || usual != Category::kData) return builder_.category(usual);
+    return builder_.category("tied embedding", hue_of(Category::kData));
   }
 
   // Names are made once: tasks and ops are few where their pairs are many.
@@ -180,6 +191,7 @@ class Filler {
   const program::Program& program_;
   const program::Timeline& timeline_;
   const hardware::Cluster* cluster_;
+  bool has_replicas_;
   StoreBuilder builder_;
   std::int32_t root_ = kNoRow;
   std::uint8_t waiting_ = 0;

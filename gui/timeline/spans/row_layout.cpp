@@ -7,8 +7,7 @@
 namespace trivium::gui {
 namespace {
 
-constexpr double kMostGrowth = 2;
-constexpr double kMostGrowthOfMeans = 4;  // of rows that show the mean of what is folded below them
+constexpr double kMostGrowth = 12;
 
 bool same_rows(const SpanStore& a, const SpanStore& b) {
   return std::equal(a.rows().begin(), a.rows().end(), b.rows().begin(), b.rows().end(),
@@ -162,13 +161,12 @@ void RowLayout::place() {
   find_filtered();
   const RowHeights usual;
   place_with(usual);
+  usual_height_ = height_;
   if (placed_.empty() || height_ >= room_) return;
-  const bool means = std::all_of(placed_.begin(), placed_.end(), [](const PlacedRow& row) { return row.folded; });
   int fixed = static_cast<int>(placed_.size()) * usual.gap;  // rows that are only names are high enough
   for (const PlacedRow& row : placed_) fixed += row.bare ? row.height : 0;
   if (fixed == height_) return;
-  const double more =
-      std::min(means ? kMostGrowthOfMeans : kMostGrowth, static_cast<double>(room_ - fixed) / (height_ - fixed));
+  const double more = std::min(kMostGrowth, static_cast<double>(room_ - fixed) / (height_ - fixed));
   const auto grown = [&](int pixels) { return static_cast<int>(pixels * more); };
   place_with({grown(usual.group), usual.bare, grown(usual.track), usual.gap});
 }

@@ -58,15 +58,16 @@ class RowLayout {
   /// Shows those rows alone, each folded, in that order; none: as the hierarchy has them.
   void set_listed(std::optional<std::vector<RowId>> rows);
   const std::optional<std::vector<RowId>>& listed() const { return listed_; }
-  /// The height of the window on the page: where all rows need less, they grow into it, to twice their height at most;
-  /// to four times where all are means of what they hide.
+  /// The height of the window on the page: where all rows need less, they grow into it, to twelve times their height at
+  /// most.
   void set_room(int pixels);
   /// Opens whatever hides a row.
   void reveal(RowId id);
 
   const std::vector<PlacedRow>& rows() const { return placed_; }  ///< from top to bottom
   int height() const { return height_; }
-  const PlacedRow* row_at(int y) const;  ///< null between rows and outside
+  int usual_height() const { return usual_height_; }  ///< with rows as high as where they have no room to grow
+  const PlacedRow* row_at(int y) const;               ///< null between rows and outside
   /// Itself, or the folded row that hides it; null where it is left out.
   const PlacedRow* visible_row_of(RowId id) const;
   std::pair<std::size_t, std::size_t> rows_between(int top, int bottom) const;  ///< range of rows()
@@ -89,7 +90,7 @@ class RowLayout {
   std::optional<std::vector<RowId>> listed_;
   std::vector<PlacedRow> placed_;
   std::vector<std::vector<std::int32_t>> place_of_;  // by timeline and row: index into placed_, of what shows it
-  int height_ = 0, room_ = 0;
+  int height_ = 0, usual_height_ = 0, room_ = 0;
 };
 
 }  // namespace trivium::gui

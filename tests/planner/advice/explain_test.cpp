@@ -39,6 +39,15 @@ TEST(Explain, GivesTheBubbleByItsFormula) {
   EXPECT_THAT(explained(wasteful()), Contains(HasSubstr("(p - 1) / m = 1 / 4 = 25.0 % of their passes")));
 }
 
+TEST(Explain, CallsTheTiedEmbeddingSoWhereThereAreNoReplicas) {
+  SearchRequest request = wasteful();
+  request.job.model.tied_embeddings = true;
+  request.job.model.vocab = 400'000;
+  const auto sentences = explained(request);
+  EXPECT_THAT(sentences, Contains(HasSubstr("exposed tied embedding ")));
+  EXPECT_THAT(sentences, Not(Contains(HasSubstr("xposed data"))));
+}
+
 TEST(Explain, NamesTheFullestStageAndItsLargestPart) {
   const SearchRequest request = wasteful();
   const auto memory = full_simulation(request.job, request.cluster).value().peak_memory_bytes;

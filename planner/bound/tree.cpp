@@ -74,7 +74,8 @@ Plan relaxed(Plan plan) {
   plan.recompute_layers = 0;
   plan.stage_layers.clear();
   plan.stage_nodes.clear();
-  plan.zero_stage = plan.offload.parameters == program::Storage::kNone ? 0 : 3;  // nothing else is allowed then
+  plan.zero_stage = plan.fp8_parameter_gather == program::Fp8Gather::kOn ? 1 : 0;
+  if (plan.offload.parameters != program::Storage::kNone) plan.zero_stage = 3;  // nothing else is allowed then
   plan.shard_group = 0;
   plan.offload.optimizer = plan.offload.activations = program::Storage::kNone;
   plan.compression = program::Compression::kNone;

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cctype>
 #include <cmath>
+#include <limits>
+#include <string>
 #include <string_view>
 
 #include "base/readable.h"
@@ -48,6 +50,21 @@ std::string with_micro_sign(std::string words) {
     if (is_figure && !goes_on) words.replace(at, kMicro.size(), " µs");
   }
   return words;
+}
+
+std::string as_figures(const std::string& words) {
+  constexpr std::size_t kThousand = 4;  // digits
+  std::string told;
+  for (std::size_t at = 0; at < words.size();) {
+    std::size_t end = at;
+    while (end < words.size() && std::isdigit(static_cast<unsigned char>(words[end])) != 0) ++end;
+    const bool decimals = at > 0 && words[at - 1] == '.';
+    const bool grouped = end - at >= kThousand && end - at <= std::numeric_limits<double>::digits10 && !decimals;
+    end = std::max(end, at + 1);
+    told += grouped ? base::integer(std::stod(words.substr(at, end - at))) : words.substr(at, end - at);
+    at = end;
+  }
+  return with_micro_sign(told);
 }
 
 std::string seconds_words(double seconds) { return with_micro_sign(base::seconds(seconds)); }

@@ -16,6 +16,9 @@ std::string seconds_tick(double value, double most, double step);
 /// "12.3 us" in a text of the library as axes have it: "12.3 µs".
 std::string with_micro_sign(std::string words);
 
+/// The same with separators between thousands: "783 ms to 1,836 ms".
+std::string as_figures(const std::string& words);
+
 /// base::seconds with the sign of micro.
 std::string seconds_words(double seconds);
 

@@ -93,9 +93,8 @@ std::vector<DifferenceRow> differences(const std::vector<PlanRow>& plans) {
     rows.push_back(std::move(row));
   };
   figure("iteration", [](const PlanRow& p) { return seconds_words(p.iteration_s); });
-  figure("90 % of measurements", [](const PlanRow& p) {
-    return with_micro_sign(simulator::interval_text(p.certainty.iteration_s, p.iteration_s));
-  });
+  figure("90 % of measurements",
+         [](const PlanRow& p) { return as_figures(simulator::interval_text(p.certainty.iteration_s, p.iteration_s)); });
   figure("tokens/s", [](const PlanRow& p) { return base::integer(p.tokens_per_s); });
   figure("MFU", [](const PlanRow& p) { return base::percent(p.mfu); });
   figure("HFU", [](const PlanRow& p) { return base::percent(p.hfu); });

@@ -7,8 +7,10 @@
 #include <QScrollBar>
 #include <QStandardItemModel>
 #include <QVBoxLayout>
+#include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "base/readable.h"
 #include "base/units.h"
@@ -366,22 +368,26 @@ void ClusterView::show_selection(std::optional<int> rank) {
   }
   const program::Mesh& mesh = evaluation->program->mesh;
   QString words = canvas_->tip_of(canvas_->device_of(*rank)).toHtmlEscaped().replace('\n', "<br>");
-  QStringList rings;
-  for (const LitGroup& lit : lit_groups()) {
-    if (mesh.group_size(lit.group) < 2) continue;
-    rings << ring_sample(lit, palette()) + "&nbsp;" + lit.words;
-  }
-  if (!rings.isEmpty()) words += "<br>" + rings.join(", ") + " group";
+  const auto sample = [&](program::Group group) {  // of its ring, where it has one
+    const auto lit = std::ranges::find(lit_groups(), group, &LitGroup::group);
+    return lit == lit_groups().end() ? QString() : ring_sample(*lit, palette()) + " ";
+  };
+  std::set<program::Group> told;
   for (const Exchange& exchange : traffic(*evaluation->program, evaluation->program->role_index(*rank))) {
+    told.insert(exchange.group);
     const std::vector<int> members = mesh.members(exchange.group, *rank);
     const std::string name = display_name(std::string(name_of(exchange.group)));
-    words += QString("<br><b>%1</b> (%2 ranks): sends %3 in %4 %5")
-                 .arg(text(name))
+    words += QString("<br>%1<b>%2</b> (%3 ranks): sends %4 in %5 %6")
+                 .arg(sample(exchange.group), text(name))
                  .arg(text(base::integer(static_cast<double>(members.size()))))
                  .arg(text(base::size(static_cast<std::int64_t>(exchange.sent_bytes))))
                  .arg(text(base::integer(static_cast<double>(exchange.operations))))
                  .arg(exchange.group == program::Group::kPipeline ? "transfer" : "collective") +
              (exchange.operations == 1 ? "" : "s");
+  }
+  for (const LitGroup& lit : lit_groups()) {
+    if (mesh.group_size(lit.group) < 2 || told.contains(lit.group)) continue;
+    words += "<br>" + sample(lit.group) + QString("<b>%1</b>").arg(lit.words);
   }
   selection_->setText(words);
 }

@@ -39,7 +39,7 @@ std::array<QString, kColumns> cells_of(const WhatIfRow& row) {
   }
   const simulator::Simulation& s = row.best->simulation;
   cells[kIteration] = text(seconds_words(s.iteration_s));
-  cells[kInterval] = text(with_micro_sign(simulator::interval_text(s.certainty.iteration_s, s.iteration_s)));
+  cells[kInterval] = text(as_figures(simulator::interval_text(s.certainty.iteration_s, s.iteration_s)));
   cells[kTokens] = text(base::integer(s.tokens_per_s));
   cells[kMfu] = text(base::percent(s.mfu));
   cells[kMemory] = text(base::size(s.peak_memory_bytes));

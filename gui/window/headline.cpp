@@ -141,7 +141,7 @@ void Headline::show_evaluation() {
     state += " · a first look; op by op follows";  // fewer words than then: the headline does not grow for them
   } else {
     state += QString(" · 90 % of measurements within %1; fits with probability %2")
-                 .arg(text(with_micro_sign(simulator::interval_text(sure.iteration_s, f.iteration_s))),
+                 .arg(text(as_figures(simulator::interval_text(sure.iteration_s, f.iteration_s))),
                       text(simulator::probability_text(sure.fit_probability)));
   }
   if (!beside_.isEmpty()) state = "<b>" + beside_.toHtmlEscaped() + "</b> · " + state;

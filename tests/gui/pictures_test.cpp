@@ -27,6 +27,8 @@ TEST(Seconds, HaveTheSignOfMicroThatAxesHave) {
   EXPECT_EQ(seconds_words(36), "36.0 s");
   EXPECT_EQ(with_micro_sign("9.1 us to 12 us"), "9.1 µs to 12 µs");
   EXPECT_EQ(with_micro_sign("tell us, 3 users"), "tell us, 3 users");
+  EXPECT_EQ(as_figures("783 ms to 1836 ms"), "783 ms to 1,836 ms");
+  EXPECT_EQ(as_figures("9.1 us to 12345678 us, 0.12345 s"), "9.1 µs to 12,345,678 µs, 0.12345 s");
   EXPECT_EQ(display_name("bubble costs 12 us (1.0 %)"), "bubble costs 12 µs (1.0 %)");
 }
 

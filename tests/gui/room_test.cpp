@@ -115,7 +115,7 @@ TEST_F(Room, FewRowsOfATimelineFillALargeWindow) {
   const auto is_full = [&](double share) {
     return QTest::qWaitFor([&] { return canvas.layout_of_rows().height() >= share * canvas.time_area().height(); });
   };
-  EXPECT_TRUE(is_full(0.55)) << canvas.layout_of_rows().height() << " of " << canvas.time_area().height();
+  EXPECT_TRUE(is_full(0.9)) << canvas.layout_of_rows().height() << " of " << canvas.time_area().height();
   scenario.file.job.plan.pipeline = 2;
   window_.document().edit(scenario, "two stages");
   ASSERT_TRUE(settles());

@@ -7,7 +7,7 @@
 namespace trivium::gui {
 namespace {
 
-constexpr double kMostGrowth = 12;
+constexpr double kMostGrowth = 20;
 
 bool same_rows(const SpanStore& a, const SpanStore& b) {
   return std::equal(a.rows().begin(), a.rows().end(), b.rows().begin(), b.rows().end(),

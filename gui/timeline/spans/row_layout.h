@@ -58,7 +58,7 @@ class RowLayout {
   /// Shows those rows alone, each folded, in that order; none: as the hierarchy has them.
   void set_listed(std::optional<std::vector<RowId>> rows);
   const std::optional<std::vector<RowId>>& listed() const { return listed_; }
-  /// The height of the window on the page: where all rows need less, they grow into it, to twelve times their height at
+  /// The height of the window on the page: where all rows need less, they grow into it, to twenty times their height at
   /// most.
   void set_room(int pixels);
   /// Opens whatever hides a row.

@@ -30,20 +30,20 @@ TEST_F(RowLayoutTest, ShowsEveryRowAtFirst) {
 
 // 8 rows: cluster (bare: its node shows the same), node, 2 ranks, 4 lanes = 15 + 3 · 20 + 4 · 16 = 139, and 8 gaps
 // of 2.
-TEST_F(RowLayoutTest, GrowsIntoTheRoomThereIsToTwelveTimesItsHeight) {
+TEST_F(RowLayoutTest, GrowsIntoTheRoomThereIsToTwentyTimesItsHeight) {
   ASSERT_EQ(layout.height(), 155);
   layout.set_room(100);
   EXPECT_EQ(layout.height(), 155);  // nothing shrinks: it is scrolled
   layout.set_room(16 + 208);        // all but the bare one by 193 / 124, whole pixels: 15 + 3 · 31 + 4 · 24 = 204
   EXPECT_EQ(layout.height(), 16 + 204);
   layout.set_room(5000);
-  EXPECT_EQ(layout.height(), 16 + 15 + 12 * 124);
+  EXPECT_EQ(layout.height(), 16 + 15 + 20 * 124);
   layout.set_folded({0, 2}, true);  // 2 lanes fewer
-  EXPECT_EQ(layout.height(), 12 + 15 + 12 * 92);
+  EXPECT_EQ(layout.height(), 12 + 15 + 20 * 92);
 }
 
 // 155 pixels have no room in 120, those without the lanes of one rank have, 36 fewer; without the lanes of both there
-// are 15 + 3 · 20 and 4 gaps: 83. In 30 all is folded into one row, which grows to twelve times its height.
+// are 15 + 3 · 20 and 4 gaps: 83. In 30 all is folded into one row, which grows to twenty times its height.
 TEST_F(RowLayoutTest, FoldsUntilAllHasRoom) {
   layout.fold_to(200);
   EXPECT_EQ(layout.height(), 155);
@@ -54,7 +54,7 @@ TEST_F(RowLayoutTest, FoldsUntilAllHasRoom) {
   layout.fold_to(30);
   EXPECT_EQ(names(layout, *store), (std::vector<std::string>{"cluster"}));
   layout.set_room(500);
-  EXPECT_EQ(layout.rows()[0].height, 12 * 20);
+  EXPECT_EQ(layout.rows()[0].height, 20 * 20);
 }
 
 // 4 nodes of 2 ranks in each of two timelines: in 400 pixels all nodes are folded but the first of both, below which

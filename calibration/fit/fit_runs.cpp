@@ -26,7 +26,8 @@ Terms prior_of(const hardware::Device& device, program::RateKind kind) {
   const double bandwidth = device.memory_bandwidth.value() * device.memory_efficiency;
   double peak = 0;
   for (const auto& [arithmetic, rate] : device.peak) peak = std::max(peak, rate.value());
-  return {device.kernel_issue.value(), 1 / (peak * device.gemm_efficiency * device.sustained_scale()), 1 / bandwidth, 0};
+  return {device.kernel_issue.value(), 1 / (peak * device.gemm_efficiency * device.sustained_scale()), 1 / bandwidth,
+          0};
 }
 
 std::string describe(const program::RunRecord& record) {

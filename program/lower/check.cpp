@@ -17,6 +17,7 @@
 #include "program/lower/parameter_gather.h"
 #include "program/lower/recompute.h"
 #include "program/lower/sharding.h"
+#include "program/lower/stage_layers.h"
 #include "program/plan/expert_load.h"
 
 namespace trivium::program {
@@ -280,8 +281,7 @@ Verdict check_experts(const Job& job) {
 Verdict check_pipeline(const Job& job) {
   const Plan& plan = job.plan;
   const std::int64_t chunks = std::int64_t{plan.pipeline} * plan.virtual_stages;  // int only once it fits the layers
-  const std::int64_t alone = plan.stage_layers.empty() ? 0 : 2;  // embedding and head may have chunks of their own
-  if (chunks > job.model.layers + alone) {
+  if (chunks > job.model.layers + (plan.stage_layers.empty() ? 0 : 2)) {  // embedding and head may be alone in theirs
     return refuse("layers-fill-stages", fmt::format("{} layers cannot fill pipeline {} x virtual_stages {} = {} chunks",
                                                     job.model.layers, plan.pipeline, plan.virtual_stages, chunks));
   }
@@ -297,29 +297,7 @@ Verdict check_pipeline(const Job& job) {
   if (plan.virtual_stages > 1 && plan.pipeline == 1) {
     return refuse("virtual-stages-need-pipeline", "virtual_stages above 1 need pipeline 2 or more");
   }
-  if (!plan.stage_layers.empty()) {
-    const auto& layers = plan.stage_layers;
-    if (static_cast<int>(layers.size()) != plan.chunks()) {
-      return refuse("stage-layers-count", fmt::format("stage_layers has {} entries; pipeline x virtual_stages is {}",
-                                                      layers.size(), plan.chunks()));
-    }
-    const auto least = [&](std::size_t chunk) { return chunk == 0 || chunk + 1 == layers.size() ? 0 : 1; };
-    for (std::size_t chunk = 0; chunk < layers.size(); ++chunk) {
-      if (layers[chunk] >= least(chunk)) continue;
-      return refuse("stage-layers-positive",
-                    "every entry of stage_layers must be 1 or more, the first and the last 0 or more");
-    }
-    const auto sum = std::accumulate(layers.begin(), layers.end(), std::int64_t{0});
-    if (sum != job.model.layers) {
-      return refuse("stage-layers-sum",
-                    fmt::format("stage_layers add up to {}, the model has {} layers", sum, job.model.layers));
-    }
-  }
-  if (traits_of(plan.schedule).splits_backward && chunk_layers(job).front() == 0) {
-    return missing("stage_layers", fmt::format("schedule {} splits the backward, and the embedding alone in the "
-                                               "first chunk has only one half of it; give it a layer",
-                                               name_of(plan.schedule)));
-  }
+  if (auto no = check_stage_layers(job)) return no;
   const bool whole = plan.pipeline == 1 || plan.sequence_parallel || plan.scatter_gather != ScatterGather::kOn;
   for (const int size : micro_batch_sizes(plan)) {
     const std::int64_t sent = job.training.sequence * size / plan.context * job.model.hidden;

@@ -1,4 +1,4 @@
-// What notes of a table of today's runs say of the plan.
+// What notes of a table of today's runs say of the plan, and names and columns of the model.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "calibration/measurements/published_row.h"
+#include "models/load.h"
 #include "program/plan/job_json.h"
 
 namespace trivium::calibration {
@@ -51,6 +52,34 @@ TEST(PublishedNote, RecomputesTheModulesOfItsNote) {
   }
   EXPECT_EQ(read_published_run(CsvTable(read("selective", "modules:mamba"), "runs.csv").row(0)).unsupported,
             "notes: modules that a plan does not recompute by themselves");
+}
+
+// Every second layer of Llama 4 Maverick is a mixture: the column counts the others. What is printed of virtual stages
+// where there is no pipeline has no meaning.
+TEST(PublishedRow, OfLlama4KnowsWhichLayersAreMixtures) {
+  const std::string row = row_of_today(
+      "M,s,dgx-h100,megatron-nemo2,512,8,48,5120,40,8192,202048,1024,1,4,1,12,128,yes,1,none,bf16,flash,yes,,5,,A,,"
+      "llama4-maverick,8,,16384,yes,128,1,8192,8192,24,1,128,4,,,,pretrain");
+  const PublishedRun run = read_published_run(CsvTable(row, "runs.csv").row(0));
+  EXPECT_EQ(run.unsupported.value_or("none"), "none");
+  const program::Job& job = run.job;
+  EXPECT_EQ(job.model.experts->every, 2);
+  EXPECT_EQ(job.model.experts->dense_layers, 0);
+  EXPECT_EQ(job.model.window, models::load_model("llama4-maverick").window);
+  EXPECT_EQ(job.plan.virtual_stages, 1);
+  EXPECT_EQ(job.plan.expert, 128);
+}
+
+// 126 layers fill 128 chunks where embedding and loss count as one each, and have the first and last for themselves.
+TEST(PublishedRow, OfTwoChunksMoreThanLayersHasTheEndsAlone) {
+  const std::string row = row_of_today(
+      "L,s,gb200-nvl72,megatron-bridge,256,4,126,16384,128,8192,128256,1536,1,4,16,8,4,yes,1,none,fp8,flash,yes,,62,,"
+      "A,,llama3.1-405b,8,,53248,yes,,,,,,1,,,,mxfp8,,pretrain");
+  const PublishedRun run = read_published_run(CsvTable(row, "runs.csv").row(0));
+  EXPECT_EQ(run.unsupported.value_or("none"), "none");
+  std::vector<int> layers(128, 1);
+  layers.front() = layers.back() = 0;
+  EXPECT_EQ(run.job.plan.stage_layers, layers);
 }
 
 }  // namespace

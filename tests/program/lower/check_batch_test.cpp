@@ -58,6 +58,11 @@ TEST(CheckPipeline, StageLayersMustMatchStagesAndLayers) {
             })),
             "stage-layers-positive: every entry of stage_layers must be 1 or more, the first and the last 0 or more");
   EXPECT_EQ(verdict_of(layers({4, 0})), "fits");  // the head alone
+  EXPECT_EQ(verdict_of(with([](Job& j) {
+              j.plan.pipeline = 2, j.plan.stage_layers = {0, 4}, j.plan.schedule = Schedule::kZeroBubble;
+            })),
+            "stage_layers-supported: stage_layers is not implemented: schedule zero_bubble splits the backward, of "
+            "which an embedding alone has only one half; give the first chunk a layer");
   EXPECT_EQ(verdict_of(layers({5, -1})).substr(0, 21), "stage-layers-positive");
   EXPECT_EQ(verdict_of(layers({1, 2})), "stage-layers-sum: stage_layers add up to 3, the model has 4 layers");
   EXPECT_EQ(verdict_of(layers({1, 3})), "fits");

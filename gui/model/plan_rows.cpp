@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <numeric>
 
@@ -12,7 +13,7 @@
 #include "gui/model/display_name.h"
 #include "gui/model/plan_controls.h"
 #include "gui/model/stage_lists.h"
-#include "program/plan/job_json.h"
+#include "program/plan/fields.h"
 #include "simulator/certainty/probability_text.h"
 #include "simulator/placement/placed_cluster.h"
 
@@ -22,14 +23,15 @@ namespace {
 constexpr double kSecondsPerHour = 3600;
 constexpr double kWorthSaying = 0.002;  // of the faster iteration
 
-/// "overlap.tensor": "false" for every leaf, as plan controls and lists show it.
-void flatten(const nlohmann::json& json, const std::string& name,
-             std::vector<std::pair<std::string, std::string>>& out) {
-  if (json.is_object()) {
-    for (const auto& [key, value] : json.items()) flatten(value, name.empty() ? key : name + "." + key, out);
-    return;
+/// A field of a plan as plan controls and lists show it.
+std::string value_of(const program::Plan& plan, const program::PlanField& field) {
+  const auto is_it = [&](const StageList& list) { return std::string(list.field) == field.name; };
+  if (std::any_of(stage_lists().begin(), stage_lists().end(), is_it)) {
+    const std::string text = list_text(plan, field.name);
+    return text.empty() ? "all alike" : text;
   }
-  out.emplace_back(name, shown(name, json.is_string() ? json.get<std::string>() : json.dump()));
+  const nlohmann::json value = field.json(plan);
+  return shown(field.name, value.is_string() ? value.get<std::string>() : value.dump());
 }
 
 void judge(DifferenceRow& row) {
@@ -103,21 +105,14 @@ std::vector<DifferenceRow> differences(const std::vector<PlanRow>& plans) {
          [](const PlanRow& p) { return simulator::probability_text(p.certainty.fit_probability); });
   const auto known = [](const PlanRow& plan) { return !plan.job.empty(); };
   if (std::any_of(plans.begin(), plans.end(), known)) figure("job", [](const PlanRow& p) { return p.job; });
-  std::vector<std::vector<std::pair<std::string, std::string>>> fields(plans.size());
-  for (std::size_t i = 0; i < plans.size(); ++i) {
-    nlohmann::json json = program::to_json(plans[i].plan);
-    for (const StageList& list : stage_lists()) {
-      const std::string text = list_text(plans[i].plan, list.field);
-      json[list.field] = text.empty() ? "all alike" : text;
-    }
-    flatten(json, "", fields[i]);
-  }
-  for (std::size_t f = 0; f < fields[0].size(); ++f) {
-    DifferenceRow row{fields[0][f].first, {}, false};
-    for (const auto& plan : fields) row.values.push_back(plan[f].second);
+  // Of all fields, as files leave those out that say nothing.
+  std::map<std::string, DifferenceRow> fields;
+  for (const program::PlanField& field : program::plan_field_table()) {
+    DifferenceRow& row = fields[field.name] = {field.name, {}, false};
+    for (const PlanRow& plan : plans) row.values.push_back(value_of(plan.plan, field));
     judge(row);
-    rows.push_back(std::move(row));
   }
+  for (auto& [name, row] : fields) rows.push_back(std::move(row));
   return rows;
 }
 

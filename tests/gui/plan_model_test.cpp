@@ -141,6 +141,23 @@ TEST(PlanRows, SayWhichFieldsDiffer) {
   EXPECT_TRUE(differences({}).empty());
 }
 
+// Files leave fields out that say nothing: plans have unlike many members.
+TEST(Differences, AreOfFieldsThatOnlyOnePlanUses) {
+  PlanRow plain, special;
+  special.plan.expert_dispatch = program::ExpertDispatch::kDeepEp;
+  special.plan.recompute_layers = 3;
+  for (const auto& plans : {std::vector{plain, special}, std::vector{special, plain}}) {
+    std::vector<std::string> differ;
+    for (const DifferenceRow& row : differences(plans)) {
+      ASSERT_EQ(row.values.size(), 2u) << row.name;
+      if (row.differs) differ.push_back(row.name + ": " + row.values[0] + ", " + row.values[1]);
+    }
+    const bool first = plans.front().plan.recompute_layers == 0;
+    EXPECT_EQ(differ, first ? (std::vector<std::string>{"expert_dispatch: stack, deepep", "recompute_layers: 0, 3"})
+                            : (std::vector<std::string>{"expert_dispatch: deepep, stack", "recompute_layers: 3, 0"}));
+  }
+}
+
 TEST(PlanRows, SayWhyAPlanIsBehind) {
   const std::vector<std::string> lines = why_not(row(3, 1.5, 1.5), row(2, 1.8, 0.2));
   ASSERT_EQ(lines.size(), 3U);

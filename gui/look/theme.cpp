@@ -52,7 +52,7 @@ QPalette dark_palette() {
   palette.setColor(QPalette::ToolTipBase, QColor(0x33, 0x37, 0x3e));
   palette.setColor(QPalette::ToolTipText, ink);
   palette.setColor(QPalette::PlaceholderText, QColor(0x9a, 0xa0, 0xa8));
-  palette.setColor(QPalette::Highlight, QColor(0x2f, 0x8c, 0xcc));
+  palette.setColor(QPalette::Highlight, QColor(0x1f, 0x74, 0xae));
   palette.setColor(QPalette::HighlightedText, Qt::white);
   palette.setColor(QPalette::Link, QColor(0x6c, 0xb8, 0xf0));
   for (const auto role : {QPalette::WindowText, QPalette::Text, QPalette::ButtonText}) {

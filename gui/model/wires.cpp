@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "base/readable.h"
 #include "gui/model/display_name.h"
@@ -54,10 +55,9 @@ std::vector<std::string> wire_sentences(const std::vector<simulator::WireUse>& w
     const simulator::LinkUse& most = wire->uses.front();
     sentences.push_back(fmt::format(
         "{}: {} a device and iteration; busy {} of the iteration, {} with nothing computed meanwhile; when busy, {} "
-        "of their bandwidth is used. Most of the time goes into {}{}.",
-        name_of(wire->wire), base::size(static_cast<std::int64_t>(wire->bytes)),
-        base::percent(wire->busy_share(iteration_s)), base::percent(wire->exposed_s / iteration_s),
-        base::percent(wire->filled()), name_of(most.phase),
+        "of their bandwidth is used. Most of that time is for: {}{}.",
+        name_of(wire->wire), base::size(std::llround(wire->bytes)), base::percent(wire->busy_share(iteration_s)),
+        base::percent(wire->exposed_s / iteration_s), base::percent(wire->filled()), name_of(most.phase),
         most.group == program::Group::kNone
             ? ""
             : fmt::format(", group {}", display_name(std::string(program::name_of(most.group))))));

@@ -18,7 +18,9 @@ void LineChart::set_lines(std::vector<Line> lines, Axis x, Axis y, double limit,
   y_ = std::move(y);
   limit_ = limit;
   std::vector<LegendEntry> legend;
-  for (const Line& line : lines_) legend.push_back({line.colour, line.name});
+  for (const Line& line : lines_) {
+    if (!line.name.isEmpty()) legend.push_back({line.colour, line.name});
+  }
   set_legend(std::move(legend));
   constexpr double kFar = std::numeric_limits<double>::infinity();
   double left = kFar, right = -kFar, low = from_zero ? 0 : kFar, high = limit > 0 ? limit : -kFar;

@@ -53,7 +53,7 @@ void ScatterChart::set_points(std::vector<ScatterPoint> points, Axis x, Axis y) 
 }
 
 void ScatterChart::show_legend() {
-  set_legend({{plan_colour(palette()), "plan"}, {series_colour(5), "Pareto front: no plan is better in both"}});
+  set_legend({{plan_colour(palette()), "plan"}, {series_colour(5), "none of those shown is better in both"}});
 }
 
 void ScatterChart::set_selected(int point) {

@@ -1,5 +1,6 @@
 #include "gui/timeline/breakdown_panel.h"
 
+#include <QEvent>
 #include <QHeaderView>
 #include <QPainter>
 #include <QVBoxLayout>
@@ -48,8 +49,18 @@ BreakdownPanel::BreakdownPanel(QWidget* parent)
   column->addWidget(span_);
 }
 
+// Lanes take the colours of the theme when it changes, and so does their legend, whichever of both hears of it first.
+void BreakdownPanel::changeEvent(QEvent* event) {
+  QWidget::changeEvent(event);
+  if (event->type() != QEvent::PaletteChange) return;
+  for (QTreeWidgetItem* line : idle_) line->setIcon(0, idle_swatch());
+}
+
+QIcon BreakdownPanel::idle_swatch() const { return swatch(QColor(TimelineColours(palette()).lane)); }
+
 void BreakdownPanel::clear() {
   title_->clear();
+  idle_.clear();
   table_->clear();
   span_->clear();
 }
@@ -65,35 +76,37 @@ QTreeWidgetItem* BreakdownPanel::add_group(const QString& name, const QString& t
   return group;
 }
 
-void BreakdownPanel::add_line(QTreeWidgetItem* group, const QColor& colour, const QString& name, double ps,
-                              double total_ps, std::uint64_t spans) {
+QTreeWidgetItem* BreakdownPanel::add_line(QTreeWidgetItem* group, const QIcon& swatch, const QString& name, double ps,
+                                          double total_ps, std::uint64_t spans) {
   const QString share = total_ps > 0 ? QString::number(100 * ps / total_ps, 'f', 1) + " %" : QString("–");
   auto* line =
       new QTreeWidgetItem(group, {name, QString::fromStdString(time_text(std::llround(ps))), share,
                                   spans > 0 ? QString::fromStdString(base::integer(static_cast<double>(spans))) : ""});
-  line->setIcon(0, swatch(colour));
+  line->setIcon(0, swatch);
   for (const int column : {1, 2, 3}) line->setTextAlignment(column, Qt::AlignRight | Qt::AlignVCenter);
+  return line;
 }
 
 void BreakdownPanel::show_breakdown(const QString& what, const SpanStore& store, const Breakdown& breakdown,
                                     const CriticalPath* path) {
   title_->setText(what);
+  idle_.clear();
   table_->clear();
   const double lanes = std::max(1U, breakdown.tracks);
   const auto length = static_cast<double>(breakdown.end_ps - breakdown.begin_ps);
   const auto add_shares = [&](QTreeWidgetItem* group, const std::vector<Share>& shares) {
     for (const Share& share : shares) {
       const CategoryInfo& category = store.categories()[static_cast<std::size_t>(share.category)];
-      add_line(group, colour_of(category), QString::fromStdString(category.name), static_cast<double>(share.ps) / lanes,
-               length, share.spans);
+      add_line(group, swatch(colour_of(category)), QString::fromStdString(category.name),
+               static_cast<double>(share.ps) / lanes, length, share.spans);
     }
   };
-  const QColor ground(TimelineColours(palette()).lane);
   auto* shown = add_group(
       breakdown.tracks == 1 ? tr("Compute lane") : tr("Compute lanes, mean of %1; spans of all").arg(breakdown.tracks),
       tr("Sums up to the length of the range"));
   add_shares(shown, breakdown.shares);
-  add_line(shown, ground, tr("idle"), static_cast<double>(breakdown.idle_ps) / lanes, length, 0);
+  idle_.push_back(
+      add_line(shown, idle_swatch(), tr("idle"), static_cast<double>(breakdown.idle_ps) / lanes, length, 0));
   if (!breakdown.beside.empty()) {
     add_shares(
         add_group(tr("At the same time, on other lanes"), tr("Communication under way, hidden by compute or not")),
@@ -107,10 +120,11 @@ void BreakdownPanel::show_breakdown(const QString& what, const SpanStore& store,
   std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return path->ps[a] > path->ps[b]; });
   for (const std::size_t c : order) {
     if (path->ps[c] == 0) continue;
-    add_line(chain, colour_of(store.categories()[c]), QString::fromStdString(store.categories()[c].name),
+    add_line(chain, swatch(colour_of(store.categories()[c])), QString::fromStdString(store.categories()[c].name),
              static_cast<double>(path->ps[c]), whole, 0);
   }
-  if (path->idle_ps > 0) add_line(chain, ground, tr("between spans"), static_cast<double>(path->idle_ps), whole, 0);
+  if (path->idle_ps == 0) return;
+  idle_.push_back(add_line(chain, idle_swatch(), tr("between spans"), static_cast<double>(path->idle_ps), whole, 0));
 }
 
 void BreakdownPanel::show_span(const QString& text) {

@@ -4,6 +4,7 @@
 #include <QLabel>
 #include <QTreeWidget>
 #include <QWidget>
+#include <vector>
 
 #include "gui/timeline/spans/critical_path.h"
 #include "gui/timeline/spans/selection.h"
@@ -25,14 +26,19 @@ class BreakdownPanel : public QWidget {
   QString span_words() const { return span_->text(); }
   const QTreeWidget& table() const { return *table_; }
 
+ protected:
+  void changeEvent(QEvent* event) override;
+
  private:
   QTreeWidgetItem* add_group(const QString& name, const QString& tip);
-  void add_line(QTreeWidgetItem* group, const QColor& colour, const QString& name, double ps, double total_ps,
-                std::uint64_t spans);
+  QTreeWidgetItem* add_line(QTreeWidgetItem* group, const QIcon& swatch, const QString& name, double ps,
+                            double total_ps, std::uint64_t spans);
+  QIcon idle_swatch() const;
 
   QLabel* title_;
   QTreeWidget* table_;
   QLabel* span_;
+  std::vector<QTreeWidgetItem*> idle_;  // lines whose colour is that of empty lanes
 };
 
 }  // namespace trivium::gui

@@ -10,6 +10,7 @@
 #include <cmath>
 
 #include "base/error.h"
+#include "gui/look/theme.h"
 #include "gui/model/axis.h"
 #include "gui/model/display_name.h"
 #include "gui/timeline/spans/time_text.h"
@@ -24,17 +25,16 @@ QString signed_percent(double share) {
   const double percent = 100 * share;
   return (percent >= 0 ? "+" : "−") + QString::number(std::abs(percent), 'f', 1) + " %";
 }
-QString html(const Colour& colour) { return QColor(colour.red, colour.green, colour.blue).name(); }
 
-bool is_dark(const Colour& colour) { return 299 * colour.red + 587 * colour.green + 114 * colour.blue < 128'000; }
+QColor drawn(const Colour& colour) { return {colour.red, colour.green, colour.blue}; }
 
 /// The colours of the error lane, in words.
 QString legend_of_errors() {
   QString text;
   for (int c = 0; c < kErrorHues; ++c) {
-    const Colour colour = colour_of(kErrorHue + c);
+    const QColor colour = drawn(colour_of(kErrorHue + c));
     text += QString("<span style='background-color:%1; color:%2'>&nbsp;%3&nbsp;</span><br>")
-                .arg(html(colour), is_dark(colour) ? "white" : "black", QString::fromStdString(error_words(c)));
+                .arg(colour.name(), ink_on(colour).name(), QString::fromStdString(error_words(c)));
   }
   return text;
 }
@@ -220,9 +220,9 @@ void CompareView::update_table() {
         table_, {name, seconds(group.predicted_s), seconds(group.measured_s), signed_percent(group.error())});
     line->setToolTip(
         0, tr("%1 ops; mean error of an op, either way: %2 %").arg(group.ops).arg(100 * group.mape, 0, 'f', 1));
-    const Colour colour = colour_of(kErrorHue + error_class(group.error()));
-    line->setBackground(3, QColor(colour.red, colour.green, colour.blue));
-    line->setForeground(3, is_dark(colour) ? Qt::white : Qt::black);
+    const QColor colour = drawn(colour_of(kErrorHue + error_class(group.error())));
+    line->setBackground(3, colour);
+    line->setForeground(3, ink_on(colour));
     for (const int c : {1, 2, 3}) line->setTextAlignment(c, Qt::AlignRight | Qt::AlignVCenter);
     QFont font = table_->font();
     font.setBold(bold);

@@ -2,25 +2,39 @@
 
 #include <QObject>
 #include <algorithm>
+#include <array>
 #include <cmath>
 
+#include "gui/look/theme.h"
 #include "gui/timeline/strip_painter.h"
 
 namespace trivium::gui {
 namespace {
 
-/// Black or white, whichever is easier to read on the colour (luma of ITU-R BT.601).
-QRgb text_on(const Colour& colour) {
-  const int luma = (299 * colour.red + 587 * colour.green + 114 * colour.blue) / 1000;
-  return luma > 140 ? qRgb(0, 0, 0) : qRgb(255, 255, 255);
+QRgb text_on(int hue) {
+  static const std::array<QRgb, kHues> inks = [] {
+    std::array<QRgb, kHues> made{};
+    for (int h = 0; h < kHues; ++h) {
+      const Colour colour = colour_of(h);
+      made[static_cast<std::size_t>(h)] = ink_on(QColor(colour.red, colour.green, colour.blue)).rgb();
+    }
+    return made;
+  }();
+  return inks.at(static_cast<std::size_t>(hue));
 }
 
-/// The longest that fits of: the whole name; the op ("layer 3 matmul"); the op without its layer.
+/// The longest that fits of: the whole name; the op ("layer 3 matmul"); the op without its layer. Of an error the whole
+/// name or its figure, which means something else without its end.
 QString label_of(const SpanStore& store, std::uint32_t span, int room, Glyphs& glyphs) {
   QString name = QString::fromStdString(store.name_of(span));
   if (store.is_waiting(span)) name = QObject::tr("waiting: ") + name;
   const std::string& detail = store.details()[store.detail_of(span)];
-  if (detail.empty() || glyphs.width(name) <= room) return name;
+  if (glyphs.width(name) <= room) return name;
+  if (store.categories()[static_cast<std::size_t>(store.category_of(span))].hue >= kErrorHue) {
+    name = name.section(" % ", 0, 0) + " %";
+    return glyphs.width(name) <= room ? name : QString();
+  }
+  if (detail.empty()) return name;
   QString op = QString::fromStdString(detail);
   if (!op.startsWith("layer ") || glyphs.width(op) <= room) return op;
   return op.section(' ', 2);
@@ -85,7 +99,7 @@ void TimelinePainter::paint_frames(const Scene& scene, const DrawList& list, con
     const int padding = static_cast<int>(std::lround(3 * ratio));
     const int from = std::max(0, left) + padding, to = std::min(image.width(), right) - padding;
     glyphs_->draw(image, from, top + (height - glyphs_->height()) / 2, to,
-                  label_of(store, frame.span, to - from, *glyphs_), text_on(colour_of(category.hue)));
+                  label_of(store, frame.span, to - from, *glyphs_), text_on(category.hue));
   }
 }
 

@@ -206,14 +206,6 @@ void TimelineView::keyPressEvent(QKeyEvent* event) {
   QWidget::keyPressEvent(event);
 }
 
-void TimelineView::changeEvent(QEvent* event) {
-  QWidget::changeEvent(event);
-  if (event->type() != QEvent::PaletteChange) return;
-  // The colour of idle time is that of the panel's palette, which changes after this one's.
-  QMetaObject::invokeMethod(
-      this, [this] { update_panel(); }, Qt::QueuedConnection);
-}
-
 void TimelineView::set_timelines(std::vector<NamedTimeline> timelines, const QString& why_none) {
   canvas_->set_hint(why_none.isEmpty() ? hint() : why_none);
   post({std::move(timelines), {}});
@@ -244,6 +236,18 @@ void TimelineView::post(Request request) {
   layout_.post(std::move(request));
 }
 
+namespace {
+
+/// Of how many ranks a timeline is, where it is not of all.
+QString words_of_ranks(const SpanStore& spans, int ranks) {
+  const auto shown = std::ranges::count(spans.rows(), RowKind::kDevice, &Row::kind);
+  if (shown >= ranks) return {};
+  return QObject::tr("%1 spans of %2 of %3 ranks, the others do the same")
+      .arg(number(spans.size()), number(static_cast<std::size_t>(shown)), number(static_cast<std::size_t>(ranks)));
+}
+
+}  // namespace
+
 TimelineView::Answer TimelineView::lay_out(const Request& request, const std::stop_token& stop) {
   Answer answer;
   const auto add = [&](const QString& name, std::shared_ptr<const SpanStore> spans) {
@@ -258,6 +262,8 @@ TimelineView::Answer TimelineView::lay_out(const Request& request, const std::st
     for (const NamedTimeline& timeline : request.timelines) {
       auto spans = timeline.spans;
       if (!spans) spans = spans_of(*timeline.program, *timeline.timeline, timeline.cluster.get(), stop);
+      if (timeline.program && answer.note.isEmpty())
+        answer.note = words_of_ranks(*spans, timeline.program->mesh.size());
       add(text_of(timeline.name), std::move(spans));
       answer.works.push_back(work_of(timeline));
     }

@@ -67,7 +67,6 @@ class TimelineView : public QWidget {
 
  protected:
   void keyPressEvent(QKeyEvent* event) override;
-  void changeEvent(QEvent* event) override;
 
  private:
   struct Request {

@@ -380,7 +380,7 @@ void ClusterView::show_selection(std::optional<int> rank) {
     words += QString("<br>%1<b>%2</b> (%3 ranks): sends %4 in %5 %6")
                  .arg(sample(exchange.group), text(name))
                  .arg(text(base::integer(static_cast<double>(members.size()))))
-                 .arg(text(base::size(static_cast<std::int64_t>(exchange.sent_bytes))))
+                 .arg(text(base::size(std::llround(exchange.sent_bytes))))
                  .arg(text(base::integer(static_cast<double>(exchange.operations))))
                  .arg(exchange.group == program::Group::kPipeline ? "transfer" : "collective") +
              (exchange.operations == 1 ? "" : "s");

@@ -345,6 +345,9 @@ void ExplainView::show_insight(Insight found) {
   std::stable_sort(plans.begin(), plans.end(), [](const Sensitivity& a, const Sensitivity& b) {
     return std::make_pair(!a.refusal.empty(), a.gain) < std::make_pair(!b.refusal.empty(), b.gain);
   });
+  std::vector<Sensitivity> both = insight_.machine;
+  both.insert(both.end(), plans.begin(), plans.end());
+  for (GainChart* chart : {machine_, plans_}) chart->set_longest(longest_bar(both));  // they are read as one
   plans_->set_gains(std::move(plans));
 }
 

@@ -39,6 +39,11 @@ void GainChart::set_gains(std::vector<Sensitivity> gains) {
   update();
 }
 
+void GainChart::set_longest(double longest) {
+  longest_ = longest;
+  update();
+}
+
 QSize GainChart::sizeHint() const {
   const double rows = std::max<double>(3, static_cast<double>(gains_.size()));
   return {460, static_cast<int>(rows * row_height()) + 8};
@@ -68,7 +73,7 @@ void GainChart::paintEvent(QPaintEvent* /*event*/) {
   if (gains_.empty()) return draw_hint(painter);
   painter.setRenderHint(QPainter::Antialiasing);
   const QFontMetricsF metrics(font());
-  const double most = longest_bar(gains_);
+  const double most = longest_ > 0 ? longest_ : longest_bar(gains_);
   const double names = width() * kNameShare, figures = metrics.horizontalAdvance("+000.0 %") + 8;
   const double middle = names + figures + (width() - names - 2 * figures) / 2;
   const double half = std::max(4.0, (width() - names - 2 * figures) / 2);
@@ -88,7 +93,9 @@ void GainChart::paintEvent(QPaintEvent* /*event*/) {
       painter.drawText(rest, Qt::AlignVCenter, metrics.elidedText(gist(gain), Qt::ElideRight, rest.width()));
       continue;
     }
-    const bool faster = gain.gain<0, cut = std::abs(gain.gain)> most;
+    const QString size = QString::number(std::abs(100 * gain.gain), 'f', 1);
+    const bool faster = gain.gain < 0 && size != "0.0";  // what rounds to nothing stands on one side
+    const bool cut = std::abs(gain.gain) > most;
     const double wide = std::min(1.0, std::abs(gain.gain) / most) * half;
     painter.fillRect(QRectF(faster ? middle - wide : middle, line.top() + row * 0.18, wide, row * 0.64),
                      faster ? series_colour(2) : series_colour(5));
@@ -100,7 +107,6 @@ void GainChart::paintEvent(QPaintEvent* /*event*/) {
       }
       painter.setPen(palette().color(QPalette::WindowText));
     }
-    const QString size = QString::number(std::abs(100 * gain.gain), 'f', 1);
     const QString figure = (size == "0.0" ? "" : faster ? "−" : "+") + size + " %";
     const QRectF place = faster ? QRectF(middle - wide - figures, line.top(), figures - 4, row)
                                 : QRectF(middle + wide + 4, line.top(), figures, row);

@@ -16,6 +16,8 @@ class GainChart : public Chart {
  public:
   using Chart::Chart;
   void set_gains(std::vector<Sensitivity> gains);
+  double longest() const { return longest_; }
+  void set_longest(double longest);  ///< what the longest bar stands for, of charts that are read together
   const std::vector<Sensitivity>& gains() const { return gains_; }
   /// Of one of them, when it is hovered over.
   static QString told(const Sensitivity& gain);
@@ -29,6 +31,7 @@ class GainChart : public Chart {
   double row_height() const;
 
   std::vector<Sensitivity> gains_;
+  double longest_ = 0;  // 0: of its own
 };
 
 }  // namespace trivium::gui

@@ -3,6 +3,7 @@
 #include <QHeaderView>
 #include <QVBoxLayout>
 #include <algorithm>
+#include <cmath>
 
 #include "base/readable.h"
 #include "gui/look/text.h"
@@ -155,7 +156,7 @@ void LinksView::show_table(double iteration_s) {
       table_->setItem(row, c, item);
     }
   };
-  const auto bytes = [](double b) { return text(base::size(static_cast<std::int64_t>(b))); };
+  const auto bytes = [](double b) { return text(base::size(std::llround(b))); };
   for (const simulator::WireUse& wire : wires_) {
     add({text(name_of(wire.wire)), "all", "", bytes(wire.bytes), text(seconds_words(wire.busy_s)),
          text(base::percent(wire.busy_share(iteration_s))), text(base::percent(wire.exposed_s / iteration_s)),
@@ -186,7 +187,8 @@ void LinksView::show_bars(double iteration_s) {
   }
   bars_->set_hint("Nothing is sent.");
   const bool has_line = most_shown(bars) >= iteration_s;
-  bars_->set_bars(std::move(parts), std::move(bars), has_line ? "time in use; dashed: the iteration" : "time in use",
+  bars_->set_bars(std::move(parts), std::move(bars),
+                  has_line ? "time in use, by use; dashed: the iteration" : "time in use, by use",
                   [](double s) { return text(seconds_words(s)); });
 }
 

@@ -225,7 +225,8 @@ void MemoryView::show_selected() {
   for (const QPointF& point : lines.empty() ? std::vector<QPointF>{} : lines.back().points) {
     peak = std::max(peak, point.y());
   }
-  QString words = QString("<b>Over an iteration</b>, %1").arg(name.toHtmlEscaped());
+  QString words =
+      QString("<b>Over an iteration</b>, %1, micro-batches under way counted whole").arg(name.toHtmlEscaped());
   const std::int64_t within = one.memory.total() - static_cast<std::int64_t>(peak);
   if (within > 0) words += QString("; while a pass runs up to %1 more").arg(text(base::size(within)));
   const auto capacity = static_cast<double>(one.memory.capacity);

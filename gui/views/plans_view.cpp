@@ -356,7 +356,8 @@ void PlansView::show_result(const Found& found) {
       QString("%1 plans%2: %3 cannot run, %4 proved slower, %5 simulated for the proof in %6; %7")
           .arg(count(result.plans_in_space), space, count(result.plans_infeasible), count(result.plans_bounded),
                count(result.plans_simulated), text(seconds_words(result.seconds)),
-               result.proved ? "none of the space is faster than the first" : "stopped early, others may be faster");
+               result.proved ? "none of the space is faster than the first; the others are the best of their families"
+                             : "stopped early, others may be faster");
   answer_words_ = QString(result.proved ? "the fastest of %1 plans%2" : "the fastest found so far of %1 plans%2")
                       .arg(count(result.plans_in_space), space);
   status_->setToolTip("What a search leaves as it is: " +

@@ -29,9 +29,15 @@ constexpr std::array<const char*, 2> kNames{"first", "second"};
 
 QString seconds(double s) { return text(seconds_words(s)); }
 QString short_time(double s) { return text(time_text(std::llround(s * kPsPerSecond))); }
-QString signed_time(double s) { return (s < 0 ? "−" : "+") + short_time(std::abs(s)); }
 
 }  // namespace
+
+QString difference_words(const std::array<double, 2>& s) {
+  constexpr double kRounding = 1e-6;
+  const double change = s[1] - s[0];
+  if (std::abs(change) <= kRounding * std::max(s[0], s[1])) return "none";
+  return (change < 0 ? "−" : "+") + short_time(std::abs(change));
+}
 
 TwoPlansView::TwoPlansView(Document& document, QWidget* parent)
     : QWidget(parent),
@@ -204,7 +210,7 @@ void TwoPlansView::show_table() {
   QList<QTreeWidgetItem*> lines;
   for (const OpDifference& op : difference_.ops) {
     const auto told = [&](std::size_t w) { return op.spans[w] > 0 ? short_time(op.seconds[w]) : QString("–"); };
-    auto* line = new QTreeWidgetItem({text(op.name), told(0), told(1), signed_time(op.change())});
+    auto* line = new QTreeWidgetItem({text(op.name), told(0), told(1), difference_words(op.seconds)});
     const Colour colour = colour_of(op.category.hue);
     QPixmap swatch(12, 12);
     swatch.fill(QColor(colour.red, colour.green, colour.blue));

@@ -15,6 +15,9 @@
 
 namespace trivium::gui {
 
+/// The second less the first (s); "none" where it is what sums of thousands of ops lose by rounding.
+QString difference_words(const std::array<double, 2>& seconds);
+
 /// The document's plan, pinned ones and the best of the last search can be chosen. Both are simulated for the
 /// document's job on a thread of its own, while the view is seen. Lives on the GUI thread.
 class TwoPlansView : public QWidget {

@@ -299,7 +299,7 @@ void WhatIfView::show_chart() {
   const bool in_days = answer_.request.question == Question::kPrice;
   const bool of_iterations = answer_.request.question == Question::kMemory;
   Line predicted{"predicted", series_colour(0), {}};
-  Line low{"90 % of measurements lie above", series_colour(1), {}}, high{"and below", series_colour(1), {}};
+  Line low{"90 % of measurements lie between", series_colour(1), {}}, high{"", series_colour(1), {}};
   Line ideal{"if every device did as much as at first", link_colour(palette()), {}};
   double most_s = 0, first = 0;
   for (const WhatIfRow& row : answer_.rows) {
@@ -320,12 +320,13 @@ void WhatIfView::show_chart() {
     most_s = std::max(most_s, s.certainty.iteration_s.high);
   }
   if (in_days || of_iterations) std::swap(low.points, high.points);
-  std::vector<Line> lines{std::move(predicted), std::move(low), std::move(high)};
-  if (!ideal.points.empty()) lines.push_back(std::move(ideal));
+  std::vector<Line> lines;
+  if (!ideal.points.empty()) lines.push_back(std::move(ideal));  // below what it is compared with
+  for (Line* line : {&low, &high, &predicted}) lines.push_back(std::move(*line));
   for (Line& line : lines) {
     std::sort(line.points.begin(), line.points.end(), [](const QPointF& a, const QPointF& b) { return a.x() < b.x(); });
   }
-  if (lines.front().points.size() < 2) lines.clear();
+  if (lines.back().points.size() < 2) lines.clear();
   Axis x = traits.doubles ? doubling_axis(traits.axis, first) : Axis{};
   Axis y;
   if (!traits.doubles) {

@@ -29,7 +29,9 @@ constexpr const char* kHelp[kFigures] = {
     "Explain shows how far iterations lie apart, Compare how far a run was from it.",
     "Predicted: tokens of the global batch by the time of an iteration, all devices together",
     "Predicted: share of the devices' dense peak that the model's arithmetic takes (MFU), and with it what is computed "
-    "again (HFU)",
+    "again (HFU). Attention counts whole, as is usual, also where kernels leave out what its mask hides: the TFLOP/s "
+    "of "
+    "ops do not count that",
     "Predicted: of the fullest rank, with what its device reserves",
     "What the nodes used cost during an iteration, at the hourly price in their profile"};
 

@@ -282,7 +282,7 @@ bool MainWindow::view_is_ready() const {
   if (view() == kExplain) return explain_->is_current();
   if (view() == kLinks) return links_->is_current();
   if (view() == kWhatIf) return !what_if_->is_asking();
-  if (view() == kCompare && two_plans_->isVisible()) return !two_plans_->is_busy();
+  if (view() == kCompare && two_plans_->isVisible()) return !two_plans_->is_busy() && !validation_->is_busy();
   if (view() == kCompare) return !compare_->is_busy() && !validation_->is_busy();
   if (view() == kTimeline)
     return (!trace_.isEmpty() || drawn_ == document_.evaluation()) && !timeline_->is_busy() &&

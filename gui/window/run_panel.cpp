@@ -216,10 +216,13 @@ void RunPanel::choose_sample() {
 // As `trivium run` would refuse it.
 QString RunPanel::why_not() const {
   if (!document_.has_begun()) return {};
+  QStringList gpus;
   for (const hardware::NodeGroup& group : document_.scenario().cluster.groups) {
-    if (group.node.device.kind == hardware::DeviceKind::kCpu) continue;
-    return QString("This plan is for %1 GPUs. To run one here, choose the cluster this-machine.")
-        .arg(text(group.node.device.name));
+    if (group.node.device.kind != hardware::DeviceKind::kCpu) gpus << text(group.node.device.name);
+  }
+  gpus.removeDuplicates();
+  if (!gpus.empty()) {
+    return QString("This plan is for GPUs: %1. To run one here, choose the cluster this-machine.").arg(gpus.join(", "));
   }
   const auto& evaluation = document_.evaluation();
   if (!document_.is_current() || evaluation->runs()) return {};

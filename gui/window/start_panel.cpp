@@ -111,6 +111,8 @@ StartPanel::StartPanel(Document& document, QWidget* parent)
   layout->setSpacing(kSpacing);
   layout->addWidget(scroll, 1);
   layout->addLayout(below);
+  rows_ = scroll;
+  below_ = below;
   connect(ignore_memory_, &QCheckBox::toggled, this, [this](bool on) {
     if (showing_) return;
     edit(
@@ -118,6 +120,21 @@ StartPanel::StartPanel(Document& document, QWidget* parent)
   });
   connect(&document_, &Document::scenario_changed, this, [this] { show_scenario(); });
   connect(&document_, &Document::evaluated, this, [this] { show_verdict(); });
+}
+
+bool StartPanel::event(QEvent* event) {
+  const bool done = QWidget::event(event);
+  if (event->type() == QEvent::LayoutRequest || event->type() == QEvent::Resize) fit_height();
+  return done;
+}
+
+// Room that no field needs is the plan's, below.
+void StartPanel::fit_height() {
+  if (rows_->maximumHeight() == QWIDGETSIZE_MAX) return;
+  const int below =
+      below_->hasHeightForWidth() ? below_->totalHeightForWidth(width()) : below_->totalSizeHint().height();
+  const int high = rows_->maximumHeight() + kSpacing + below;
+  if (high != maximumHeight()) setMaximumHeight(high);
 }
 
 void StartPanel::set_up_choices() {
@@ -190,7 +207,7 @@ void StartPanel::add_field(QFormLayout& form, const QString& name, const QString
   edit->setAccessibleName(words);
   edit->setToolTip(help);
   if (name == "fixed") edit->setPlaceholderText("tensor parallel, ZeRO stage");
-  if (name == "total_tokens") edit->setPlaceholderText("not said; for example 300 billion");
+  if (name == "total_tokens") edit->setPlaceholderText("such as 300 billion");
   fields_[name] = edit;
   add_row(form, name, words, edit);
   connect(edit, &QLineEdit::editingFinished, this, [this, name] { apply(name); });

@@ -40,7 +40,11 @@ class StartPanel : public QWidget {
   /// Anew, after something outside of the document changed: this machine was measured.
   void refresh();
 
+ protected:
+  bool event(QEvent* event) override;
+
  private:
+  void fit_height();
   void show_scenario();
   void show_alteration();
   void show_verdict();
@@ -62,6 +66,8 @@ class StartPanel : public QWidget {
   QLabel *about_, *verdict_, *altered_;
   QWidget* unmeasured_;
   QPushButton *measure_, *search_;
+  QScrollArea* rows_ = nullptr;
+  QLayout* below_ = nullptr;
   bool showing_ = false;
 };
 

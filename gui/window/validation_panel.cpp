@@ -85,10 +85,23 @@ void ValidationPanel::set_case(std::optional<Comparison> asked, const QString& w
   validation_.reset();
   table_->clear();
   export_->setEnabled(false);
-  summary_->setText(why_none.isEmpty() ? QString(kHint) : why_none);
+  say(why_none.isEmpty() ? QString(kHint) : why_none);
   stale_ = asked_.has_value();
   load_->setVisible(!stale_);
   if (isVisible()) ask();
+}
+
+// A layout gives words that break into lines one line less than they take where they came after it was made.
+void ValidationPanel::say(const QString& words) {
+  summary_->setText(words);
+  fit_words();
+}
+
+void ValidationPanel::fit_words() { summary_->setMinimumHeight(summary_->heightForWidth(summary_->width())); }
+
+void ValidationPanel::resizeEvent(QResizeEvent* event) {
+  QWidget::resizeEvent(event);
+  fit_words();
 }
 
 void ValidationPanel::showEvent(QShowEvent* event) {
@@ -100,7 +113,7 @@ void ValidationPanel::ask() {
   if (!stale_) return;
   stale_ = false;
   busy_ = true;
-  summary_->setText("Setting the run against the prediction …");
+  say("Setting the run against the prediction …");
   work_.post(*asked_);
 }
 
@@ -110,7 +123,7 @@ void ValidationPanel::show_answer(Answer answer) {
   table_->clear();
   export_->setEnabled(validation_.has_value());
   if (!validation_) {
-    summary_->setText(answer.error);
+    say(answer.error);
     return;
   }
   QStringList lines;
@@ -137,7 +150,7 @@ void ValidationPanel::show_answer(Answer answer) {
       lines << "The run was of another plan: ops are compared by kind alone.";
     }
   }
-  summary_->setText(lines.join(' '));
+  say(lines.join(' '));
   add_group("op", "Op kinds");
   add_group("rank", "Ranks");
 }

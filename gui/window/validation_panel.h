@@ -36,8 +36,11 @@ class ValidationPanel : public QWidget {
 
  protected:
   void showEvent(QShowEvent* event) override;
+  void resizeEvent(QResizeEvent* event) override;
 
  private:
+  void say(const QString& words);
+  void fit_words();
   struct Answer {
     std::optional<calibration::Validation> validation;
     QString error;

@@ -1,6 +1,7 @@
 #include "simulator/certainty/certainty.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
@@ -72,6 +73,16 @@ std::string words_of(const Likeness& like, const ErrorOutlook& outlook) {
   return words + "; judged by other devices and stacks";
 }
 
+/// What is said of devices that are not those whose runs are asked.
+std::string words_of_others(const hardware::Cluster& cluster, const std::string& device) {
+  std::vector<std::string> others;
+  for (const hardware::NodeGroup& group : cluster.groups) {
+    const std::string family = family_of(group.node.device);
+    if (family != device && std::ranges::find(others, family) == others.end()) others.push_back(family);
+  }
+  return others.empty() ? "" : fmt::format("; taken for alike on {}", fmt::join(others, ", "));
+}
+
 /// The nearest profile that the node's was made of and that runs were measured on, or its own name.
 std::string machine_of(const hardware::Node& node, const ErrorModel& model) {
   const auto measured = [&](const std::string& name) {
@@ -124,7 +135,8 @@ Certainty certainty_of(const program::Job& job, const hardware::Cluster& cluster
   certainty.compared = time.runs > 0;
   certainty.runs = time.runs;
   certainty.sources = time.sources;
-  certainty.words = words_of(likeness_of(job, cluster, predicted.mfu), time);
+  const Likeness like = likeness_of(job, cluster, predicted.mfu);
+  certainty.words = words_of(like, time) + words_of_others(cluster, like.device);
   certainty.between_plans = errors.time.parts().between_plans;
   return certainty;
 }

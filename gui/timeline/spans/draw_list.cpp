@@ -142,6 +142,19 @@ class Builder {
 
   std::int64_t columns_time(float x) const { return scale_.time_at(static_cast<double>(x)); }
 
+  /// How much of a column of pixels the path has on a row.
+  struct Sliver {
+    float column = -2, covered = 0;
+  };
+
+  // A lane that has a thousandth of the path is not drawn as if it had all of it.
+  static bool is_seen(Sliver& sliver, float x, float end) {
+    constexpr float kLeast = 0.05F;
+    if (std::floor(x) != sliver.column) sliver = {std::floor(x), 0};
+    sliver.covered += end - x;
+    return sliver.covered >= kLeast;
+  }
+
   void add_path(int t) {
     if (!timeline(t).path) return;
     const SpanStore& spans = store(t);
@@ -151,6 +164,7 @@ class Builder {
     const PlacedRow* row = nullptr;
     std::uint32_t track = kNoSpan;
     std::unordered_map<const PlacedRow*, std::size_t> last_mark;  // the path hops between rows: one run of each
+    std::unordered_map<const PlacedRow*, Sliver> slivers;
     for (; at != path.end() && spans.start_of(*at) < view_.end_ps; ++at) {
       const std::uint32_t span = *at;
       if (track == kNoSpan || span - spans.tracks()[track].first >= spans.tracks()[track].count) {
@@ -158,7 +172,8 @@ class Builder {
         row = scene_.layout->visible_row_of({t, spans.tracks()[track].row});
       }
       if (row == nullptr || row->y + row->height < view_.top || row->y > view_.top + view_.height) continue;
-      const float x = x_of(spans.start_of(span)), right = std::max(x + 1, x_of(spans.end_of(span)));
+      const float x = x_of(spans.start_of(span)), end = x_of(spans.end_of(span)), right = std::max(x + 1, end);
+      if (end - x < 1 && !is_seen(slivers[row], x, end)) continue;
       const auto [last, fresh] = last_mark.try_emplace(row, list_.marks.size());
       if (!fresh) {
         Mark& mark = list_.marks[last->second];

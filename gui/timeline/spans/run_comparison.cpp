@@ -184,7 +184,8 @@ class Comparer {
     span.start_ps = op.start_ps;
     span.end_ps = op.end_ps;
     const SpanName words = span_name(recorded_, event);
-    span.title = builder_.title(fmt::format("{:+.0f} % {} {}", 100 * error, words.title, words.detail));
+    span.title = builder_.title(
+        fmt::format("{}{:.0f} % {} {}", error < 0 ? "−" : "+", std::abs(100 * error), words.title, words.detail));
     span.category = errors_[static_cast<std::size_t>(error_class(error))];
     builder_.add(span);
   }
@@ -206,7 +207,9 @@ class Comparer {
     const auto [known, fresh] = rows_.try_emplace({rank, lane, part}, kNoRow);
     if (fresh) {
       static constexpr std::array<std::string_view, 3> kParts{"predicted", "measured", "error"};
-      const std::string lane_name = fmt::format("{} {}", name_of(lane), kParts[static_cast<std::size_t>(part)]);
+      const bool alone = recorded_.mesh.group_size(program::Group::kData) < 2;  // what is left ties the embeddings
+      const std::string_view lane_words = alone && lane == program::Lane::kData ? "tied embedding" : name_of(lane);
+      const std::string lane_name = fmt::format("{} {}", lane_words, kParts[static_cast<std::size_t>(part)]);
       const bool primary = lane == program::Lane::kCompute && part == kMeasured;
       known->second =
           builder_.add_row(device->second, RowKind::kLane, lane_name, static_cast<int>(lane) * 3 + part, primary);

@@ -1,6 +1,7 @@
 #include "gui/model/sensitivity.h"
 
 #include <algorithm>
+#include <array>
 #include <functional>
 #include <optional>
 
@@ -13,6 +14,7 @@ namespace trivium::gui {
 namespace {
 
 constexpr double kBetter = 1.1;
+constexpr const char* kHostLink = "links to the host +10 %";
 
 struct Improvement {
   const char* words;
@@ -41,6 +43,7 @@ const std::vector<Improvement>& improvements() {
        }},
       {"network bandwidth +10 %",
        [](hardware::Node& node) { node.network.bandwidth = node.network.bandwidth * kBetter; }},
+      {kHostLink, [](hardware::Node& node) { node.host_link = node.host_link * kBetter; }},
       {"latencies −10 %",
        [](hardware::Node& node) {
          node.intra.latency = node.intra.latency / kBetter;
@@ -76,8 +79,12 @@ std::optional<double> iteration_alone(const Evaluation& evaluation, const std::s
 
 std::vector<Sensitivity> gains_over(double here, const Evaluation& evaluation, const std::stop_token& stop) {
   std::vector<Sensitivity> gains;
+  const program::Offload& off = evaluation.scenario.file.job.plan.offload;
+  const bool offloads = std::ranges::any_of(std::array{off.optimizer, off.gradients, off.parameters, off.activations},
+                                            [](program::Storage where) { return where != program::Storage::kNone; });
   for (const Improvement& improvement : improvements()) {
     if (stop.stop_requested()) break;
+    if (improvement.words == kHostLink && !offloads) continue;
     hardware::Cluster better = evaluation.scenario.cluster;
     for (hardware::NodeGroup& group : better.groups) improvement.apply(group.node);
     const auto simulated = planner::iteration(evaluation.scenario.file.job, better, false);

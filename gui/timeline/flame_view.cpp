@@ -12,6 +12,7 @@
 #include "base/error.h"
 #include "base/readable.h"
 #include "gui/look/text.h"
+#include "gui/look/theme.h"
 #include "gui/timeline/spans/time_text.h"
 #include "gui/timeline/timeline_painter.h"
 
@@ -27,7 +28,6 @@ constexpr double kLines = 3;        // of the height of text: a bar
 constexpr double kLeastLines = 1;   // the same where there is little room
 constexpr int kLevels = 5;          // everything, phases, tasks, segments and ops
 constexpr int kLow = 120;           // pixels of height: the title has less room, too
-constexpr int kTextOn = 140'000;    // luma (ITU-R BT.601) in thousandths above which text is black
 
 QString share_text(std::int64_t part, std::int64_t whole) {
   return whole > 0 ? text(base::percent(static_cast<double>(part) / static_cast<double>(whole))) : QString("–");
@@ -172,8 +172,7 @@ void FlameView::draw_bar(QPainter& painter, const Bar& bar) const {
     painter.drawRect(bar.box.adjusted(0.5, 0.5, -1.5, -0.5));
   }
   if (bar.box.width() < kLeastNamed) return;
-  const int luma = 299 * colour.red() + 587 * colour.green() + 114 * colour.blue();
-  painter.setPen(root ? palette().color(QPalette::ButtonText) : luma > kTextOn ? Qt::black : Qt::white);
+  painter.setPen(root ? palette().color(QPalette::ButtonText) : ink_on(colour));
   const Written name = written_on(bar.node, bar.box.width());
   const double air = name.small ? kSmallAir : kAir;
   painter.setFont(name.small ? small_font() : font());
@@ -254,8 +253,7 @@ void FlameView::draw_bands(QPainter& painter) const {
     QRectF plate(0, 0, QFontMetricsF(font()).horizontalAdvance(band.words) + 2 * kAir, band.box.height());
     plate.moveCenter(band.box.center());
     painter.fillRect(plate, ground);
-    const int luma = 299 * ground.red() + 587 * ground.green() + 114 * ground.blue();
-    painter.setPen(luma > kTextOn ? Qt::black : Qt::white);
+    painter.setPen(ink_on(ground));
     painter.drawText(plate, Qt::AlignCenter, band.words);
   }
 }

@@ -202,11 +202,19 @@ void ExplainView::fit() {
   if (upper_->maximumHeight() != most) upper_->setMaximumHeight(most);
 }
 
-bool ExplainView::eventFilter(QObject* watched, QEvent* event) {
-  const bool other = event->type() == QEvent::LayoutRequest || event->type() == QEvent::Resize;
-  if (other)
+// Once the words have their width, and once more when all that follows from it has its place.
+void ExplainView::fit_soon() {
+  const auto once_more = [this] {
+    fit();
     QMetaObject::invokeMethod(
         this, [this] { fit(); }, Qt::QueuedConnection);
+  };
+  QMetaObject::invokeMethod(this, once_more, Qt::QueuedConnection);
+}
+
+bool ExplainView::eventFilter(QObject* watched, QEvent* event) {
+  const bool other = event->type() == QEvent::LayoutRequest || event->type() == QEvent::Resize;
+  if (other) fit_soon();
   return QWidget::eventFilter(watched, event);
 }
 

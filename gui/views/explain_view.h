@@ -58,6 +58,7 @@ class ExplainView : public QWidget {
   void show_spread(std::optional<report::Spread> spread);
   /// Words and bars take what they need; the rest is the chart's.
   void fit();
+  void fit_soon();
 
   Document& document_;
   QWidget* upper_;  // the splitter's: that sets its own limits

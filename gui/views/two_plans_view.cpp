@@ -219,6 +219,11 @@ void TwoPlansView::show_table() {
                             .arg(text(op.category.name))
                             .arg(op.spans[0], 0, 'f', op.spans[0] == std::floor(op.spans[0]) ? 0 : 1)
                             .arg(op.spans[1], 0, 'f', op.spans[1] == std::floor(op.spans[1]) ? 0 : 1));
+    if (op.name == "waiting") {
+      line->setToolTip(0,
+                       "Of all lanes: one that communicates waits for its partner while others compute. What that "
+                       "costs an iteration stands at the left, as bubble and exposed communication.");
+    }
     for (const int column : {1, 2, 3}) line->setTextAlignment(column, Qt::AlignRight | Qt::AlignVCenter);
     lines << line;
   }

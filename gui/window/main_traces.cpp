@@ -40,6 +40,10 @@ void MainWindow::refresh_foreign() {
 
 void MainWindow::set_up_findings() {
   connect(&compare_->run_button(), &QPushButton::clicked, this, [this] { show_runs(); });
+  runs_->on_refusal = [this](const QString& why) {
+    compare_->run_button().setEnabled(why.isEmpty());
+    compare_->run_button().setToolTip(why);
+  };
   connect(&compare_->load_button(), &QPushButton::clicked, this, [this] { ask_record(); });
   connect(&compare_->trace_button(), &QPushButton::clicked, this, [this] { ask_open(); });
   FindingsPanel& findings = compare_->findings();

@@ -228,6 +228,7 @@ MainWindow::~MainWindow() {
   validation_->on_export = nullptr;
   // Views listen to the document: they go before it.
   compare_->findings().on_add = compare_->findings().on_close = nullptr;
+  runs_->on_refusal = nullptr;
   delete takeCentralWidget();
   for (QDockWidget* dock : {start_dock_, plan_controls_dock_, run_dock_, validation_dock_}) delete dock;
 }

@@ -237,6 +237,7 @@ void RunPanel::show_whether_it_runs() {
   start_->setEnabled(why.isEmpty() && !is_running());
   resume_->setEnabled(why.isEmpty() && !is_running());
   stop_->setEnabled(is_running());
+  if (on_refusal) on_refusal(why);
 }
 
 bool RunPanel::shows_the_documents_plan() const {

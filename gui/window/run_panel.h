@@ -33,6 +33,8 @@ class RunPanel : public QWidget {
   QPushButton& resume_button() { return *resume_; }
   /// Why the document's plan cannot run here, in place of the state; empty where it can.
   const QLabel& refusal() const { return *refusal_; }
+  /// Told whenever it may have changed why the plan cannot run on this machine; empty: it can.
+  std::function<void(const QString& why)> on_refusal;
   LineChart& loss() { return *loss_; }
   LineChart& speed() { return *speed_; }
   /// Which plan the curves are of, and whether it is another than the document's.

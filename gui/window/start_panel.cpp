@@ -396,7 +396,7 @@ void StartPanel::show_verdict() {
   } else if (!evaluation->overflow.empty()) {
     verdict_->setText("This plan does not fit: " + text(evaluation->overflow).toHtmlEscaped());
   } else {
-    verdict_->setText("This plan can run.");
+    verdict_->setText("This plan can run on its cluster.");
   }
 }
 

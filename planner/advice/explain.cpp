@@ -161,9 +161,10 @@ class Explainer {
     const auto biggest =
         std::max_element(parts.begin(), parts.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
     const std::int64_t left = m.capacity - m.total();
-    lines_.push_back(fmt::format("S{} is fullest: {} of {}, most of it {} ({}); {} {}.", m.name().substr(1),
-                                 gib(m.total()), gib(m.capacity), biggest->first, gib(biggest->second),
-                                 gib(std::abs(left)), left < 0 ? "are missing" : "are left"));
+    lines_.push_back(fmt::format("S{} is fullest: {} of {}, {} {} ({}); {} {}.", m.name().substr(1), gib(m.total()),
+                                 gib(m.capacity), 2 * biggest->second > m.total() ? "most of it" : "the largest part",
+                                 biggest->first, gib(biggest->second), gib(std::abs(left)),
+                                 left < 0 ? "are missing" : "are left"));
   }
 
   void say_first_change() {

@@ -243,10 +243,11 @@ TEST_F(TwoPlans, StandOnOneAxisWithWhatMakesTheDifference) {
 // The second one began below the edge of the first view of them.
 TEST_F(TwoPlans, AreBothSeenOnASmallScreen) {
   compare_two({1280, 720});
-  QTest::qWait(50);
-  ASSERT_EQ(window_.size(), QSize(1280, 720));
   TimelineCanvas& canvas = view().canvas();
-  EXPECT_EQ(canvas.verticalScrollBar()->maximum(), 0);  // nothing is scrolled away
+  const auto nothing_is_scrolled_away = [&] {
+    return window_.size() == QSize(1280, 720) && canvas.verticalScrollBar()->maximum() == 0;
+  };
+  ASSERT_TRUE(QTest::qWaitFor(nothing_is_scrolled_away)) << window_.height();
   for (const int plan : {0, 1}) {
     const PlacedRow* whole = canvas.layout_of_rows().visible_row_of({plan, 0});
     ASSERT_NE(whole, nullptr);

@@ -112,7 +112,7 @@ TEST_F(Command, SearchesForThePictureOfThePlans) {
   ASSERT_EQ(ended.code, kOk) << ended.said;
   std::ifstream svg(file("plans.svg").toStdString());
   const std::string drawn((std::istreambuf_iterator<char>(svg)), std::istreambuf_iterator<char>());
-  EXPECT_THAT(drawn, HasSubstr("Pareto front"));
+  EXPECT_NE(drawn.find("none of those shown"), std::string::npos);
 }
 
 TEST_F(Command, SaysInOneLineWhatItCannotDo) {

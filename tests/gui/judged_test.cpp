@@ -219,10 +219,13 @@ TEST_F(Judged, WhatDoublesIsNamedAtWhatWasAsked) {
   ASSERT_TRUE(QTest::qWaitFor([&] { return !view.is_asking(); }, kPatienceMs));
   const auto& lines = view.chart().lines();
   ASSERT_GE(lines.size(), 3U);
-  EXPECT_DOUBLE_EQ(lines[0].points.front().x(), 0);
-  EXPECT_DOUBLE_EQ(lines[0].points.back().x(), 2);
+  EXPECT_DOUBLE_EQ(lines.back().points.front().x(), 0);
+  EXPECT_DOUBLE_EQ(lines.back().points.back().x(), 2);
   EXPECT_EQ(plain(view.chart().x_axis().text(1)), "48");
-  EXPECT_EQ(lines[1].colour, lines[2].colour);  // the two ends of one interval
+  const std::size_t low = lines.size() - 3;
+  EXPECT_EQ(lines[low].colour, lines[low + 1].colour);  // the two ends of one interval, which have one name
+  EXPECT_THAT(plain(lines[low].name), HasSubstr("lie between"));
+  EXPECT_TRUE(lines[low + 1].name.isEmpty());
 }
 
 TEST_F(Judged, WhatARunNeedsIsReadOnASmallScreen) {

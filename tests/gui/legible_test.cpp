@@ -126,6 +126,37 @@ TEST_F(Legible, WithoutReplicasCompareSpeaksOfTheTiedEmbedding) {
   EXPECT_THAT(names, Not(HasSubstr("data predicted")));
 }
 
+TEST_F(Legible, ExplainLiesAsItWouldIfItWereLaidOutOnceMore) {
+  begin(staged_scenario());
+  window_.resize(1280, 720);
+  window_.show_view(MainWindow::kExplain);
+  ASSERT_TRUE(QTest::qWaitFor([&] { return window_.view_is_ready(); }, kPatienceMs));
+  const auto places = [&] {
+    QTest::qWait(100);
+    std::vector<QRect> made;
+    for (const QWidget* one : window_.explain().findChildren<QWidget*>()) {
+      if (one->isVisible()) made.push_back(one->geometry());
+    }
+    return made;
+  };
+  apply_theme(Theme::kDark);
+  places();
+  for (const QSize size : {QSize(1600, 900), QSize(2560, 1440)}) {
+    apply_theme(Theme::kLight);
+    window_.resize(size);
+    const auto light = places();
+    apply_theme(Theme::kDark);
+    EXPECT_EQ(light, places()) << size.width();
+  }
+}
+
+TEST_F(Legible, ARunThatIsRefusedIsNotOffered) {
+  begin(staged_scenario());
+  EXPECT_FALSE(window_.runs().refusal().text().isEmpty());
+  EXPECT_FALSE(window_.compare().run_button().isEnabled());
+  EXPECT_EQ(window_.compare().run_button().toolTip(), window_.runs().refusal().text());
+}
+
 TEST_F(Legible, WhatRoundingLeavesIsNoDifference) {
   EXPECT_EQ(difference_words({2.0, 2.0}), "none");
   EXPECT_EQ(difference_words({2.0, 2.0 + 8e-12}), "none");

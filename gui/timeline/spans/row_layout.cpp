@@ -66,6 +66,12 @@ void RowLayout::unfold_while_room(RowKind kind, int pixels) {
     for (const auto& of_timeline : folded) {
       if (n < of_timeline.size()) folded_.insert(of_timeline[n]);
     }
+    for (const auto& of_timeline : folded) {  // not all of them: those that there is room for
+      if (n >= of_timeline.size()) continue;
+      folded_.erase(of_timeline[n]);
+      place_with(RowHeights{});
+      if (height_ > pixels) folded_.insert(of_timeline[n]);
+    }
     return;
   }
 }

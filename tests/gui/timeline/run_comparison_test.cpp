@@ -41,8 +41,9 @@ TEST_F(RunComparisonTest, ARunAsPredictedHasNoError) {
   for (const MatchedOp& op : comparison.ops) ASSERT_NEAR(op.predicted_s, op.measured_s, 1e-12);
   // Collectives stand on a lane of their own, also where this machine runs them on the compute lane.
   const std::vector<std::string> lanes = lanes_of(*comparison.spans),
-                                 rank{"compute predicted", "compute measured", "compute error", "pipeline predicted",
-                                      "pipeline measured", "data predicted",   "data measured", "data error"};
+                                 rank{"compute predicted",       "compute measured",    "compute error",
+                                      "pipeline predicted",      "pipeline measured",   "tied embedding predicted",
+                                      "tied embedding measured", "tied embedding error"};
   ASSERT_EQ(lanes.size(), 2 * rank.size());
   EXPECT_TRUE(std::equal(rank.begin(), rank.end(), lanes.begin()));
   EXPECT_TRUE(std::equal(rank.begin(), rank.end(), lanes.begin() + static_cast<std::ptrdiff_t>(rank.size())));
@@ -70,7 +71,7 @@ TEST_F(RunComparisonTest, AnOpThatTookTwiceAsLongStandsOut) {
   while (store.rows()[static_cast<std::size_t>(lane)].name != "compute error") ++lane;
   const std::uint32_t span = store.span_at(store.rows()[static_cast<std::size_t>(lane)].first_track, late->start_ps);
   EXPECT_EQ(store.end_of(span), late->end_ps);
-  EXPECT_EQ(store.titles()[store.title_of(span)].substr(0, 6), "-50 % ");
+  EXPECT_EQ(store.titles()[store.title_of(span)].substr(0, 8), "−50 % ");
 }
 
 TEST_F(RunComparisonTest, ShowsTheStepOfMedianLengthAndNotTheFirst) {

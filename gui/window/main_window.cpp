@@ -262,6 +262,18 @@ void MainWindow::make_docks() {
   resizeDocks({start_dock_, plan_controls_dock_}, {kJobShare, kPlanShare}, Qt::Vertical);
 }
 
+// A higher window makes all docks higher, also that whose fields are all seen.
+void MainWindow::give_plan_what_job_spares() {
+  const int spare = start_->isVisible() && !start_dock_->isFloating() ? start_->room_to_spare() : 0;
+  if (spare > 0) resizeDocks({start_dock_}, {start_dock_->height() - spare}, Qt::Vertical);
+}
+
+void MainWindow::resizeEvent(QResizeEvent* event) {
+  QMainWindow::resizeEvent(event);
+  QMetaObject::invokeMethod(
+      this, [this] { give_plan_what_job_spares(); }, Qt::QueuedConnection);
+}
+
 void MainWindow::show_view(View view) {
   leave_start_page();
   tabs_->setCurrentIndex(view);

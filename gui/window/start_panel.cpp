@@ -111,6 +111,7 @@ StartPanel::StartPanel(Document& document, QWidget* parent)
   layout->setSpacing(kSpacing);
   layout->addWidget(scroll, 1);
   layout->addLayout(below);
+  layout->addStretch();
   rows_ = scroll;
   below_ = below;
   connect(ignore_memory_, &QCheckBox::toggled, this, [this](bool on) {
@@ -122,19 +123,11 @@ StartPanel::StartPanel(Document& document, QWidget* parent)
   connect(&document_, &Document::evaluated, this, [this] { show_verdict(); });
 }
 
-bool StartPanel::event(QEvent* event) {
-  const bool done = QWidget::event(event);
-  if (event->type() == QEvent::LayoutRequest || event->type() == QEvent::Resize) fit_height();
-  return done;
-}
-
-// Room that no field needs is the plan's, below.
-void StartPanel::fit_height() {
-  if (rows_->maximumHeight() == QWIDGETSIZE_MAX) return;
+int StartPanel::room_to_spare() const {
+  if (rows_->maximumHeight() == QWIDGETSIZE_MAX) return 0;
   const int below =
       below_->hasHeightForWidth() ? below_->totalHeightForWidth(width()) : below_->totalSizeHint().height();
-  const int high = rows_->maximumHeight() + kSpacing + below;
-  if (high != maximumHeight()) setMaximumHeight(high);
+  return std::max(0, height() - rows_->maximumHeight() - kSpacing - below);
 }
 
 void StartPanel::set_up_choices() {

@@ -35,16 +35,14 @@ class StartPanel : public QWidget {
   QPushButton& measure() { return *measure_; }
   QLabel& verdict() { return *verdict_; }
   QPushButton& search() { return *search_; }
+  /// Pixels of its height that neither a field nor a word needs.
+  int room_to_spare() const;
   /// Takes what is typed, as leaving a field does.
   void apply(const QString& name);
   /// Anew, after something outside of the document changed: this machine was measured.
   void refresh();
 
- protected:
-  bool event(QEvent* event) override;
-
  private:
-  void fit_height();
   void show_scenario();
   void show_alteration();
   void show_verdict();

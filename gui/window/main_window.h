@@ -150,7 +150,7 @@ class MainWindow : public QMainWindow {
   void make_export_menu(QMenu& file);
   void make_run_menu();
   void make_docks();
-  void give_plan_what_job_spares();
+  void give_plan_what_job_spares(int rounds);
   void set_up_banner();
   void set_up_command();
   void copy_command();

@@ -36,6 +36,8 @@ class FittedSplitter : public QSplitter {
   void resizeEvent(QResizeEvent* event) override {
     QSplitter::resizeEvent(event);
     fit();
+    QMetaObject::invokeMethod(
+        this, [this] { fit(); }, Qt::QueuedConnection);  // once rows have taken their height at this width
   }
 
  private:

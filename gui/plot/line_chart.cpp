@@ -1,5 +1,6 @@
 #include "gui/plot/line_chart.h"
 
+#include <QEvent>
 #include <QPainter>
 #include <QPainterPath>
 #include <algorithm>
@@ -12,16 +13,31 @@
 
 namespace trivium::gui {
 
+QColor LineChart::colour_of(const Line& line) const {
+  constexpr int kLighter = 150;  // per cent
+  const bool lost = !line.filled && is_dark(palette()) && ink_on(line.colour) == QColor(Qt::white);
+  return lost ? line.colour.lighter(kLighter) : line.colour;
+}
+
+void LineChart::show_legend() {
+  std::vector<LegendEntry> legend;
+  for (const Line& line : lines_) {
+    if (!line.name.isEmpty()) legend.push_back({colour_of(line), line.name});
+  }
+  set_legend(std::move(legend));
+}
+
+void LineChart::changeEvent(QEvent* event) {
+  Chart::changeEvent(event);
+  if (event->type() == QEvent::PaletteChange) show_legend();
+}
+
 void LineChart::set_lines(std::vector<Line> lines, Axis x, Axis y, double limit, bool from_zero) {
   lines_ = std::move(lines);
   x_ = std::move(x);
   y_ = std::move(y);
   limit_ = limit;
-  std::vector<LegendEntry> legend;
-  for (const Line& line : lines_) {
-    if (!line.name.isEmpty()) legend.push_back({line.colour, line.name});
-  }
-  set_legend(std::move(legend));
+  show_legend();
   constexpr double kFar = std::numeric_limits<double>::infinity();
   double left = kFar, right = -kFar, low = from_zero ? 0 : kFar, high = limit > 0 ? limit : -kFar;
   for (const Line& line : lines_) {
@@ -96,7 +112,7 @@ void LineChart::fill_below(QPainter& painter, const Line& line) const {
 void LineChart::draw_line(QPainter& painter, const Line& line) const {
   constexpr qsizetype kPiece = 24;
   const QPolygonF polygon = polygon_of(line);
-  painter.setPen(QPen(line.colour, 2));
+  painter.setPen(QPen(colour_of(line), 2));
   for (qsizetype i = 0; i + 1 < polygon.size(); i += kPiece) painter.drawPolyline(polygon.mid(i, kPiece + 1));
   if (line.points.size() == 1) painter.drawEllipse(polygon.last(), 3, 3);
 }

@@ -26,8 +26,12 @@ class LineChart : public Chart {
 
  protected:
   void paintEvent(QPaintEvent* event) override;
+  void changeEvent(QEvent* event) override;
 
  private:
+  void show_legend();
+  /// Lighter on dark ground, where a dark line would not be seen.
+  QColor colour_of(const Line& line) const;
   /// Where a line's points are drawn: of those in one column of pixels the first, lowest, highest and last.
   std::vector<QPointF> seen(const Line& line) const;
   QPolygonF polygon_of(const Line& line) const;

@@ -4,10 +4,12 @@
 #include <nlohmann/json.hpp>
 
 #include "gui/look/theme.h"
+#include "gui/plot/line_chart.h"
 #include "gui/timeline/breakdown_panel.h"
 #include "gui/timeline/timeline_painter.h"
 #include "gui/views/gain_chart.h"
 #include "tests/calibration/synthetic_run.h"
+#include "tests/gui/colour_vision.h"
 #include "tests/gui/window_fixture.h"
 
 namespace trivium::gui {
@@ -87,6 +89,28 @@ TEST_F(Legible, RoomThatTheJobDoesNotNeedIsThePlans) {
     };
     EXPECT_TRUE(QTest::qWaitFor(none_is_wasted)) << size.height() << ": " << job.room_to_spare();
     EXPECT_GE(job.height(), 170) << size.height();  // it is not left without its fields either
+  }
+}
+
+TEST(LegibleLines, AreSeenOnDarkGround) {
+  LineChart chart("line");
+  Axis axis;
+  axis.text = [](double value) { return QString::number(value); };
+  chart.resize(400, 300);
+  for (const Theme theme : {Theme::kDark, Theme::kLight}) {
+    apply_theme(theme);
+    chart.setPalette(QApplication::palette());
+    chart.set_lines({{"predicted", series_colour(0), {{0, 0}, {1, 1}}}}, axis, axis, 0, true);
+    const QImage picture = chart.grab().toImage();
+    const QColor ground = QApplication::palette().color(QPalette::Window);
+    double most = 0;  // of the line, which is the only blue
+    for (int y = 0; y < picture.height(); ++y) {
+      for (int x = 0; x < picture.width(); ++x) {
+        const QColor at = picture.pixelColor(x, y);
+        if (at.saturation() > 150) most = std::max(most, contrast(at, ground));
+      }
+    }
+    EXPECT_GE(most, 3.0);
   }
 }
 

@@ -53,7 +53,7 @@ Mesh::Mesh(const Plan& plan, int key_ranks)
       shard_(plan.shard_group > 0 ? plan.shard_group : plan.data),
       order_(order_of(plan.placement)),
       expert_replicas_(program::expert_replicas(plan)),
-      expert_tensor_(folds_experts(plan) ? plan.tensor : 1),
+      expert_tensor_(expert_tensor_ranks(plan)),
       key_ranks_(key_ranks) {}
 
 int Mesh::shard_rank(int rank) const { return index_in(Group::kShard, rank); }
@@ -121,11 +121,11 @@ std::vector<int> Mesh::members(Group group, int rank) const {
       along([&](Coordinates& at, int i) { at.data = i * shard_ + here.data % shard_; }, data() / shard_);
       break;
     case Group::kExpert:
-      for (int t = 0; t < expert_tensor_; ++t) {
+      for (int t = here.tensor % expert_tensor_; t < tensor(); t += expert_tensor_) {
         along(
-            [&](Coordinates& at, int i) {
+            [&, t](Coordinates& at, int i) {
               at.data = here.data / expert_replicas_ * expert_replicas_ + i;
-              if (expert_tensor_ > 1) at.tensor = t;
+              at.tensor = t;
             },
             expert_replicas_);
       }
@@ -136,6 +136,10 @@ std::vector<int> Mesh::members(Group group, int rank) const {
                   int i) { at.data = i * expert_replicas_ + here.data % expert_replicas_, at.context = c; },
               data() / expert_replicas_);
       }
+      break;
+    case Group::kExpertTensor:
+      along([&](Coordinates& at, int i) { at.tensor = here.tensor / expert_tensor_ * expert_tensor_ + i; },
+            expert_tensor_);
       break;
     case Group::kPipeline:
       along([](Coordinates& at, int i) { at.pipeline = i; }, pipeline());
@@ -191,6 +195,8 @@ int Mesh::group_size(Group group) const {
       return expert();
     case Group::kExpertData:
       return data() / expert_replicas_ * context();
+    case Group::kExpertTensor:
+      return expert_tensor_;
     case Group::kPipeline:
       return pipeline();
     case Group::kEmbedding:

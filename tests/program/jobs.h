@@ -121,7 +121,7 @@ class RandomJobs {
     plan.shard_group = pick<int>({0, 0, 2});
     plan.overlap.parameter_gather = coin();
     plan.expert = job.model.experts ? pick<int>({1, 2, 4}) : 1;
-    plan.expert_tensor = job.model.experts ? pick<int>({0, 1}) : 0;
+    plan.expert_tensor = job.model.experts ? pick<int>({0, 1, 2}) : 0;
     plan.micro_batch = pick<int>({1, 2});
     job.training.global_batch = plan.data * plan.micro_batch * pick<int>({1, 2, 4, 6, 8, 9});
     plan.recompute = pick<Recompute>({Recompute::kNone, Recompute::kSelective, Recompute::kFull});

@@ -142,7 +142,7 @@ RandomJob random_job(std::mt19937& random) {
     made.job.plan = random_plan(random);
     if (made.job.model.experts) {
       made.job.plan.expert = one_of(random, {1, 2, 4});
-      made.job.plan.expert_tensor = one_of(random, {0, 1});
+      made.job.plan.expert_tensor = one_of(random, {0, 1, 2});
     }
     if (program::check(made.job)) continue;
     std::mt19937 apart = random;

@@ -98,7 +98,9 @@ std::vector<int> Mesh::members(Group group, int rank) const {
       along([](Coordinates& at, int i) { at.tensor = i; }, tensor());
       break;
     case Group::kKeys:
-      along([&](Coordinates& at, int i) { at.tensor = here.tensor / key_ranks_ * key_ranks_ + i; }, key_ranks_);
+    case Group::kExpertTensor:
+      along([&, n = group_size(group)](Coordinates& at, int i) { at.tensor = here.tensor / n * n + i; },
+            group_size(group));
       break;
     case Group::kContext:
     case Group::kContextHeads:
@@ -136,10 +138,6 @@ std::vector<int> Mesh::members(Group group, int rank) const {
                   int i) { at.data = i * expert_replicas_ + here.data % expert_replicas_, at.context = c; },
               data() / expert_replicas_);
       }
-      break;
-    case Group::kExpertTensor:
-      along([&](Coordinates& at, int i) { at.tensor = here.tensor / expert_tensor_ * expert_tensor_ + i; },
-            expert_tensor_);
       break;
     case Group::kPipeline:
       along([](Coordinates& at, int i) { at.pipeline = i; }, pipeline());

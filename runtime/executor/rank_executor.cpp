@@ -59,8 +59,7 @@ RankExecutor::RankExecutor(const program::Program& program, Communicator& commun
                             Group::kContextHeads, Group::kContextRing, Group::kExpertTensor}) {
     const bool nested = group == Group::kContextHeads || group == Group::kContextRing;
     if (nested && program.mesh.context_heads() == 1) continue;  // no op names them
-    const int parts = program.mesh.expert_tensor();
-    if (group == Group::kExpertTensor && (parts == 1 || parts == program.mesh.tensor())) continue;
+    if (group == Group::kExpertTensor && program.mesh.expert_tensor() == program.mesh.tensor()) continue;
     const auto g = static_cast<std::size_t>(group);
     members_[g] = program.mesh.members(group, rank());
     const auto here = std::find(members_[g].begin(), members_[g].end(), rank());

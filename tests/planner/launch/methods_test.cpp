@@ -200,8 +200,8 @@ TEST(ExpertTensorExport, IsMegatronsExpertTensorSizeBothWays) {
     }
   }
   job.plan.expert_tensor = 2;
-  EXPECT_THAT(file_with(job, Trainer::kNemo).text, HasSubstr("expert_tensor_parallel_size: 2"));
-  for (const Trainer other : {Trainer::kTorchtitan, Trainer::kDeepSpeed}) {
+  EXPECT_THAT(file_with(job, Trainer::kNemo).text, HasSubstr("expert_tensor_parallel_size = 2"));
+  for (const Trainer other : {Trainer::kTorchtitan, Trainer::kDeepspeed}) {
     EXPECT_THAT(file_with(job, other).losses,
                 Contains(AllOf(Field(&Loss::field, "expert_tensor"), Field(&Loss::becomes, "0"))));
   }

@@ -83,6 +83,7 @@ Coordinates Mesh::coordinates(int rank) const {
 
 std::vector<int> Mesh::members(Group group, int rank) const {
   const Coordinates here = coordinates(rank);
+  const int size = group_size(group);
   std::vector<int> ranks;
   const auto along = [&](auto set, int extent) {
     for (int i = 0; i < extent; ++i) {
@@ -95,18 +96,14 @@ std::vector<int> Mesh::members(Group group, int rank) const {
     case Group::kNone:
       return {rank};
     case Group::kTensor:
-      along([](Coordinates& at, int i) { at.tensor = i; }, tensor());
-      break;
     case Group::kKeys:
     case Group::kExpertTensor:
-      along([&, n = group_size(group)](Coordinates& at, int i) { at.tensor = here.tensor / n * n + i; },
-            group_size(group));
+      along([&](Coordinates& at, int i) { at.tensor = here.tensor / size * size + i; }, size);
       break;
     case Group::kContext:
     case Group::kContextHeads:
     case Group::kContextRing:
-      along([&](Coordinates& at, int i) { at.context = context_at(group, here.context, i, context_heads_); },
-            group_size(group));
+      along([&](Coordinates& at, int i) { at.context = context_at(group, here.context, i, context_heads_); }, size);
       break;
     case Group::kData:
       // Context ranks hold the same parameters too: they reduce together with the replicas.
@@ -157,7 +154,7 @@ std::vector<int> Mesh::members(Group group, int rank) const {
       }
       break;
     case Group::kWorld:
-      for (int r = 0; r < size(); ++r) ranks.push_back(r);
+      for (int r = 0; r < size; ++r) ranks.push_back(r);
       break;
   }
   std::sort(ranks.begin(), ranks.end());

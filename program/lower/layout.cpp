@@ -175,8 +175,8 @@ std::vector<Parameter> expert_parameters(const Job& job, int layer) {
     if (whole) p.split = Split::kExperts;
     list.push_back(of_experts(std::move(p)));
   };
-  const auto columns = [&](Parameter p) { return whole ? p : split_columns(p, tensor, gate_up); };
-  const auto rows = [&](Parameter p) { return whole ? p : split_rows(p, tensor); };
+  const auto columns = [&](Parameter p) { return split_columns(std::move(p), tensor, gate_up); };
+  const auto rows = [&](Parameter p) { return split_rows(std::move(p), tensor); };
   if (model.linear_bias) {
     add(vector_parameter("h.{}.mlp.experts.c_proj.bias", layer, h, 0));
     list.back().partial_over_tensor = !whole;  // the first of the ranks that split an expert has it all

@@ -151,6 +151,7 @@ TEST(ExpertTensor, OverlappedExchangesKeepTheBits) {
   }
 }
 
+// Whole experts' gates and values are matrices of their own, too.
 TEST(ExpertTensor, MuonGathersMomentaOfTheRanksThatSplitAnExpert) {
   const auto job_of = [](const program::Plan& plan) {
     program::Job job = mixture_job(plan, Kind::kCapacity);
@@ -158,7 +159,12 @@ TEST(ExpertTensor, MuonGathersMomentaOfTheRanksThatSplitAnExpert) {
     return job;
   };
   const Trained unsplit = run(job_of({}), 2);
-  for (const int zero : {0, 1, 3}) expect_equivalent(unsplit, job_of(plan_of({2, 2, 1, 1, zero}, true)));
+  for (const int zero : {0, 1, 3}) {
+    expect_equivalent(unsplit, job_of(plan_of({2, 2, 1, 1, zero}, true)));
+    program::Plan whole = plan_of({4, 2, 1, 1, zero}, true);
+    whole.expert_tensor = 1;
+    expect_equivalent(unsplit, job_of(whole));
+  }
 }
 
 // Rows of neighbours that are not gathered miss in the experts; those of all tensor ranks are of other experts.

@@ -32,10 +32,11 @@ struct KernelArguments {
   std::array<std::byte*, program::kMaxOperands> in{};
   std::array<std::byte*, 3> out{};
   int tensor_rank = 0, tensor_ranks = 1;
-  int shard_rank = 0;      ///< which part of a sharded bucket this rank holds
-  int shard_replica = 0;   ///< which of the shard groups it belongs to: all hold the same shards
-  int expert_ranks = 1;    ///< that share the experts
-  int expert_replica = 0;  ///< place among the replicas that do
+  int shard_rank = 0;          ///< which part of a sharded bucket this rank holds
+  int shard_replica = 0;       ///< which of the shard groups it belongs to: all hold the same shards
+  int expert_ranks = 1;        ///< that share the experts
+  int expert_tensor_rank = 0;  ///< place among the tensor ranks that split each of them
+  int expert_replica = 0;      ///< place among the replicas that do
   int context_rank = 0, context_ranks = 1;
   program::ContextMethod context_method = program::ContextMethod::kRing;
   const program::ChunkTemplate* kind = nullptr;           ///< optimizer kinds: parameters and buckets of the chunk

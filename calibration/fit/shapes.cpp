@@ -83,7 +83,7 @@ double disturbance_of(const std::map<Shape, Gathered>& shapes, bool communicatio
 /// by how much an iteration's computation parted them, a thousand times what a layer's does.
 bool meets_in_layers(program::Group group) {
   using program::Group;
-  return group == Group::kTensor || group == Group::kKeys || group == Group::kContext;
+  return group == Group::kTensor || group == Group::kExpertTensor || group == Group::kKeys || group == Group::kContext;
 }
 
 /// Mean wait at a collective inside a layer over log2 of its ranks, the median over steps; negative: there was none.

@@ -133,14 +133,13 @@ Reason why_no_split(const CsvTable::Row& row) {
   return std::nullopt;
 }
 
-/// Experts of a plan lie on neighbouring replicas, each split over the tensor group or whole on one of its ranks.
+/// Experts of a plan lie on neighbouring replicas, each split over neighbouring tensor ranks or whole on one of them.
 Reason why_no_experts(const CsvTable::Row& row) {
   if (row.given("experts").empty()) return std::nullopt;
   const std::int64_t tensor = row.count("tp"), expert = row.count("ep"), data = row.count("dp");
   const std::int64_t expert_tensor = row.count("etp", tensor);
-  if (expert_tensor != 1 && expert_tensor != tensor) {
-    return fmt::format("experts split over {} of {} tensor ranks: a plan splits them over all or none", expert_tensor,
-                       tensor);
+  if (tensor % expert_tensor != 0) {
+    return fmt::format("experts split over {} of {} tensor ranks, which it does not divide", expert_tensor, tensor);
   }
   const std::int64_t sharing = tensor / expert_tensor;  // tensor ranks with experts of their own
   if (expert % sharing != 0 || data % (expert / sharing) != 0) {
@@ -311,7 +310,8 @@ program::Plan plan_of(const CsvTable::Row& row, const program::StackTraits& stac
   plan.data = degree("dp");
   if (!row.given("experts").empty()) {
     plan.expert = degree("ep");
-    if (plan.tensor > 1 && row.count("etp", plan.tensor) == 1) plan.expert_tensor = 1;
+    const auto expert_tensor = static_cast<int>(row.count("etp", plan.tensor));
+    if (expert_tensor < plan.tensor) plan.expert_tensor = expert_tensor;
   }
   plan.micro_batch = micro_batch_of(stack, plan, row.count("micro_batch"),
                                     row.integer("global_batch", 1, CsvTable::Row::kMostCounted));

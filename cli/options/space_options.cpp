@@ -59,7 +59,8 @@ void add_space_options(CLI::App& command, SpaceOptions& options) {
   add("--forbid", options.forbid, "Leave a feature, or one value of a field, out", "FIELD[=VALUE]");
   add("--allow", options.allow,
       "Also search what is left out unless allowed: compression, overlap.tensor, overlap.expert, "
-      "recompute_modules, context_heads, expert_dispatch, fp8_parameter_gather, on heterogeneous nodes offload",
+      "recompute_modules, context_heads, expert_dispatch, expert_tensor, fp8_parameter_gather, on heterogeneous nodes "
+      "offload",
       "FEATURE");
   std::vector<std::string> trainers;
   for (const planner::TrainerSpace& space : planner::trainer_spaces()) trainers.emplace_back(space.trainer);

@@ -119,10 +119,13 @@ std::vector<std::string> choices(const Scenario& scenario, const std::string& fi
   if (field == "data") texts = divisors(devices, devices);
   if (field == "micro_batch") texts = divisors(per_replica(scenario), kLargestMicroBatch);
   if (field == "expert") {
-    const int sharing = job.plan.data * (program::folds_experts(job.plan) ? job.plan.tensor : 1);
+    const int sharing = job.plan.data * program::tensor_parts_of_experts(job.plan);
     texts = divisors(job.model.experts ? job.model.experts->count : 1, sharing);
   }
-  if (field == "expert_tensor") texts = {"0", "1"};
+  if (field == "expert_tensor") {
+    texts = divisors(job.plan.tensor, std::max(1, job.plan.tensor - 1));
+    texts.insert(texts.begin(), "0");
+  }
   if (field == "shard_group") {
     texts = divisors(job.plan.data, job.plan.data / 2);
     if (!texts.empty()) texts[0] = "0";  // a group of one shares nothing

@@ -21,6 +21,7 @@ report::Kind kind_of(program::Group group) {
   switch (group) {
     case program::Group::kTensor:
     case program::Group::kKeys:
+    case program::Group::kExpertTensor:
       return report::Kind::kTensor;
     case program::Group::kContext:
     case program::Group::kContextHeads:

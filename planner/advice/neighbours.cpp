@@ -88,14 +88,16 @@ class Neighbourhood {
     if (here_.tensor > 1) other_expert_tensor();
   }
 
-  // Experts over the same replicas, whole where tensor ranks split them and split where they are whole.
+  // Experts over the same replicas, whole or split by all tensor ranks where they are not.
   void other_expert_tensor() {
-    Plan plan = here_;
-    const bool folds = program::folds_experts(here_);
-    plan.expert_tensor = folds ? 0 : 1;
-    plan.expert = folds ? program::expert_replicas(here_) : here_.expert * here_.tensor;
-    add(fmt::format("expert_tensor {} to {} (expert {})", here_.expert_tensor, plan.expert_tensor, plan.expert),
-        Part::kExposedTensor, plan);
+    for (const int part : {1, 0}) {
+      Plan plan = here_;
+      plan.expert_tensor = part;
+      if (program::expert_tensor_ranks(plan) == program::expert_tensor_ranks(here_)) continue;
+      plan.expert = program::expert_replicas(here_) * program::tensor_parts_of_experts(plan);
+      add(fmt::format("expert_tensor {} to {} (expert {})", here_.expert_tensor, plan.expert_tensor, plan.expert),
+          Part::kExposedTensor, plan);
+    }
   }
 
   // The sizes of all replicas twice or half as large.

@@ -124,11 +124,15 @@ class Relaxer {
 
   void bounds() {
     for (std::size_t i = 0; i < request_.constraints.size(); ++i) {
-      if (leaves_the_smallest(request_.constraints[i])) continue;
+      if (leaves_the_smallest(request_.constraints[i]) || means_nothing(request_.constraints[i])) continue;
       SearchRequest other = request_;
       other.constraints.erase(other.constraints.begin() + static_cast<std::ptrdiff_t>(i));
       look(other, request_.constraints[i].lifted());
     }
+  }
+
+  bool means_nothing(const Constraint& constraint) const {
+    return constraint.field == "expert_tensor" && !request_.job.model.experts;
   }
 
   // What it forbids is no smaller than what it does not.

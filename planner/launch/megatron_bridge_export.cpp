@@ -160,7 +160,7 @@ class MegatronBridgeExport {
     set(kModel, "virtual_pipeline_model_parallel_size", counted ? std::to_string(plan_.virtual_stages) : "None");
     if (!layout.empty()) set_text(kModel, "pipeline_model_parallel_layout", layout);
     set(kModel, "expert_model_parallel_size", plan_.expert);
-    set(kModel, "expert_tensor_parallel_size", program::folds_experts(plan_) ? 1 : plan_.tensor);
+    set(kModel, "expert_tensor_parallel_size", program::expert_tensor_ranks(plan_));
     const bool inside = !has_order(plan_, kDataInsidePipeline) && has_order(plan_, kPipelineInsideData);
     set_flag("cfg.dist", "use_tp_pp_dp_mapping", inside);
     if (!inside) lose_placement(plan_, kDataInsidePipeline, launch_.losses);

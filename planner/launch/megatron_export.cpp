@@ -103,7 +103,7 @@ class MegatronExport {
       }
     }
     if (plan_.expert > 1) add("expert-model-parallel-size", plan_.expert);
-    if (program::folds_experts(plan_)) add("expert-tensor-parallel-size", 1);
+    if (program::folds_experts(plan_)) add("expert-tensor-parallel-size", plan_.expert_tensor);
     add("micro-batch-size", plan_.micro_batch);
     add("global-batch-size", job_.training.global_batch);
     add("seq-length", job_.training.sequence);

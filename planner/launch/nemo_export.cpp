@@ -71,7 +71,7 @@ class NemoExport {
     set(kStrategy, "virtual_pipeline_model_parallel_size",
         plan_.virtual_stages > 1 ? std::to_string(plan_.virtual_stages) : "None");
     set(kStrategy, "expert_model_parallel_size", plan_.expert);
-    set(kStrategy, "expert_tensor_parallel_size", program::folds_experts(plan_) ? 1 : plan_.tensor);
+    set(kStrategy, "expert_tensor_parallel_size", program::expert_tensor_ranks(plan_));
     if (const std::string layout = pipeline_layout(job_); !layout.empty()) {
       set(kStrategy, "pipeline_model_parallel_layout", "\"" + layout + "\"");
     }

@@ -168,7 +168,12 @@ class TorchtitanExport {
     line(fmt::format("tensor_parallel_degree = {}\ncontext_parallel_degree = {}\nexpert_parallel_degree = {}",
                      plan_.tensor, plan_.context, plan_.expert));
     if (plan_.expert > 1) {
-      line(fmt::format("expert_tensor_parallel_degree = {}", program::folds_experts(plan_) ? 1 : plan_.tensor));
+      const bool whole = program::expert_tensor_ranks(plan_) == 1;
+      line(fmt::format("expert_tensor_parallel_degree = {}", whole ? 1 : plan_.tensor));
+      if (program::folds_experts(plan_) && !whole) {
+        lose("expert_tensor", fmt::format("{}; experts are whole, or split by all tensor ranks", plan_.expert_tensor),
+             "0");
+      }
     }
     if (plan_.context > 1) {
       line("context_parallel_rotate_method = \"alltoall\"");  // of keys and values to the next rank: a ring

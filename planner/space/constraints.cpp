@@ -128,8 +128,8 @@ Constraint parse_constraint(Kind kind, const std::string& text) {
 
 std::vector<Constraint> closed_unless_allowed(const std::vector<std::string>& allowed,
                                               const std::set<std::string>& fixed) {
-  const std::vector<std::string> closed{"compression",   "overlap.tensor",  "overlap.expert",      "recompute_modules",
-                                        "context_heads", "expert_dispatch", "fp8_parameter_gather"};
+  const std::vector<std::string> closed{"compression",   "overlap.tensor",  "overlap.expert", "recompute_modules",
+                                        "context_heads", "expert_dispatch", "expert_tensor",  "fp8_parameter_gather"};
   for (const std::string& feature : allowed) {
     const bool is_closed = std::find(closed.begin(), closed.end(), feature) != closed.end();
     if (is_closed || feature == "offload") continue;  // open anyway
@@ -144,7 +144,8 @@ std::vector<Constraint> closed_unless_allowed(const std::vector<std::string>& al
     if (std::any_of(fields.begin(), fields.end(), [&](const std::string& name) { return fixed.contains(name); })) {
       continue;
     }
-    constraints.push_back({Kind::kForbid, feature, "", true});
+    const bool beyond_one = feature == "expert_tensor";  // whole experts are searched, and those that all ranks split
+    constraints.push_back({beyond_one ? Kind::kMax : Kind::kForbid, feature, beyond_one ? "1" : "", true});
   }
   return constraints;
 }

@@ -32,10 +32,11 @@ Constraint parse_constraint(Constraint::Kind kind, const std::string& text);
 std::pair<std::string, std::string> parse_assignment(const std::string& option, const std::string& text);
 
 /// What searches leave out unless it is allowed or one of its fields is in `fixed`: `compression`, `overlap.tensor`,
-/// `overlap.expert`, `recompute_modules`, `context_heads`, `expert_dispatch` and `fp8_parameter_gather`. Compression
-/// may change what is learnt, and not every trainer overlaps tensor collectives or exchanges, recomputes by module,
-/// exchanges heads within rings, has DeepEP or keeps parameters in 8 bits; all make the search far longer. Errors:
-/// Failure(kUsage) where `allowed` names anything else.
+/// `overlap.expert`, `recompute_modules`, `context_heads`, `expert_dispatch`, `expert_tensor` (of which 0 and 1 are
+/// searched) and `fp8_parameter_gather`. Compression may change what is learnt, and not every trainer overlaps tensor
+/// collectives or exchanges, recomputes by module, exchanges heads within rings, has DeepEP, splits experts over some
+/// of the tensor ranks or keeps parameters in 8 bits; all make the search far longer. Errors: Failure(kUsage) where
+/// `allowed` names anything else.
 std::vector<Constraint> closed_unless_allowed(const std::vector<std::string>& allowed,
                                               const std::set<std::string>& fixed);
 

@@ -31,7 +31,8 @@ class Holder {
     if (const char* never = searched(field).never) return never;
     for (const Constraint& constraint : request_.constraints) {
       const bool concerns = constraint.field == field || field.starts_with(constraint.field + ".");
-      if (concerns && constraint.by_default) return "left out " + constraint.lifted().replace(0, 4, "unless");
+      const bool closes = constraint.by_default && constraint.kind == Constraint::Kind::kForbid;
+      if (concerns && closes) return "left out " + constraint.lifted().replace(0, 4, "unless");
     }
     if (request_.trainer != nullptr) {
       for (const TrainerRule& rule : request_.trainer->rules) {
@@ -111,6 +112,11 @@ std::vector<Held> held_fields(const SearchRequest& request) {
     }
     if (field == "offload.optimizer" && has_disks(request.cluster) && !opens_disks(request)) {
       held.push_back({field, "without disk", "devices or hosts can hold the optimizer's state"});
+    }
+    if (std::ranges::any_of(request.constraints, [&](const Constraint& c) {
+          return c.by_default && c.field == field && c.kind == Constraint::Kind::kMax;
+        })) {
+      held.push_back({field, "above 1 but all of tensor", fmt::format("left out unless --allow {}", field)});
     }
     if (field == "expert_tensor" && holder.prefers_whole_experts()) {
       held.push_back(

@@ -422,7 +422,7 @@ std::string family_of(const Plan& plan) {
   if (plan.context > 1) text += fmt::format(" CP{}", plan.context);
   text += fmt::format(" PP{} DP{}", plan.pipeline, plan.data);
   if (plan.expert > 1) text += fmt::format(" EP{}", plan.expert);
-  return program::folds_experts(plan) ? text + " ETP1" : text;
+  return program::folds_experts(plan) ? text + fmt::format(" ETP{}", plan.expert_tensor) : text;
 }
 
 }  // namespace trivium::planner

@@ -68,8 +68,9 @@ struct ShardingChoice {
 /// 1. split: tensor (divisors of the attention heads up to 64, over nodes too), pipeline (any count up to the layers;
 ///    tensor x context x pipeline divides the ranks, data is the rest), context (1, and divisors of the ranks up to 64
 ///    that leave parts of 4,096 tokens and more; both methods above 1), expert and expert_tensor (of a mixture model:
-///    divisors of its experts and of data; with whole experts multiples of tensor that divide tensor x data; dropless
-///    ones are split by the tensor ranks only where these cannot hold as many of them whole), expert_dispatch (with
+///    divisors of its experts and of data; where 1 or, with a constraint lifted, another divisor e of tensor splits
+///    them multiples of tensor / e that divide data x tensor / e; dropless ones are split by all tensor ranks only
+///    where these cannot hold as many of them whole), expert_dispatch (with
 ///    spread experts on GPUs: as the stack does it, and the others), fp8_parameter_gather (with fp8 on
 ///    GPUs and several replicas: as the stack does it, and the other), micro_batch (divisors of
 ///    a replica's share of the batch, up to 64). Where the fixed fields fit no split of the ranks, the request's own

@@ -75,23 +75,27 @@ std::vector<int> Space::micro_batches(const Plan& split) const {
   return divisors(batch / split.data, kMostMicroBatch);
 }
 
-// How many ranks share the experts, and how many tensor ranks split each of them: all, or none.
+// How many ranks share the experts, and how many tensor ranks split each of them: all, none or, where a constraint lets
+// them, some.
 std::vector<std::pair<int, int>> Space::expert_splits(const Plan& plan) const {
   if (!request_.job.model.experts) return {{given_.expert, given_.expert_tensor}};
+  std::vector<int> parts{given_.expert_tensor};
+  if (!fixed("expert_tensor")) {
+    parts = {0};
+    for (const int part : divisors(plan.tensor, plan.tensor - 1)) parts.push_back(part);
+  }
   std::vector<std::pair<int, int>> splits;
-  for (const int part : fixed("expert_tensor") ? std::vector{given_.expert_tensor} : std::vector{0, 1}) {
+  for (const int part : parts) {
     Plan split = plan;
     split.expert_tensor = part;
-    const bool folds = program::folds_experts(split);
-    if (part == 1 && !folds && !fixed("expert_tensor")) continue;  // there is one tensor rank
+    const int sets = program::tensor_parts_of_experts(split);
     if (fixed("expert")) {
       splits.emplace_back(given_.expert, part);
       continue;
     }
-    for (const int expert : divisors(request_.job.model.experts->count, plan.data * (folds ? plan.tensor : 1))) {
+    for (const int expert : divisors(request_.job.model.experts->count, plan.data * sets)) {
       split.expert = expert;
-      if (folds && expert % plan.tensor != 0) continue;
-      if (plan.data % program::expert_replicas(split) == 0) splits.emplace_back(expert, part);
+      if (expert % sets == 0 && plan.data % program::expert_replicas(split) == 0) splits.emplace_back(expert, part);
     }
   }
   return splits;

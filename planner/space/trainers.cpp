@@ -127,7 +127,7 @@ constexpr TrainerRule kGathersBeside{
 constexpr TrainerRule kShardsBoth{"zero_stage", "fully_shard splits gradients with the state: ZeRO 2 or 3",
                                   [](const Plan& plan) { return plan.zero_stage != 1; }, true};
 
-constexpr std::array<TrainerRule, 21> kTorchtitan{
+constexpr std::array<TrainerRule, 22> kTorchtitan{
     {kOneReplicaSize,
      kContextAlike,
      kRowsAllToAll,
@@ -150,7 +150,9 @@ constexpr std::array<TrainerRule, 21> kTorchtitan{
      {"context_method", "keys and values go round; heads are not exchanged",
       [](const Plan& plan) { return plan.context == 1 || plan.context_method == ContextMethod::kRing; }, false},
      {"sequence_parallel", "always with tensor ranks",
-      [](const Plan& plan) { return plan.sequence_parallel == (plan.tensor > 1); }, false}}};
+      [](const Plan& plan) { return plan.sequence_parallel == (plan.tensor > 1); }, false},
+     {"expert_tensor", "experts are whole, or split by all tensor ranks",
+      [](const Plan& plan) { return plan.expert_tensor <= 1 || plan.expert_tensor == plan.tensor; }, false}}};
 // Together with other dimensions, replicas shard their state.
 constexpr TrainerRule kReplicasShard{"zero_stage", "plain replicas stand alone",
                                      [](const Plan& plan) {
@@ -159,8 +161,8 @@ constexpr TrainerRule kReplicasShard{"zero_stage", "plain replicas stand alone",
                                               (plan.context == 1 && (plan.data == 1 || others == 1));
                                      },
                                      false};
-constexpr std::array<TrainerRule, 22> kTorchtitanWhole = [] {
-  std::array<TrainerRule, 22> rules{};
+constexpr std::array<TrainerRule, 23> kTorchtitanWhole = [] {
+  std::array<TrainerRule, 23> rules{};
   std::ranges::copy(kTorchtitan, rules.begin());
   rules.back() = kReplicasShard;
   return rules;

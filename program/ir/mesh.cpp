@@ -53,7 +53,7 @@ Mesh::Mesh(const Plan& plan, int key_ranks)
       shard_(plan.shard_group > 0 ? plan.shard_group : plan.data),
       order_(order_of(plan.placement)),
       expert_replicas_(program::expert_replicas(plan)),
-      expert_tensor_(folds_experts(plan) ? plan.tensor : 1),
+      expert_tensor_(expert_tensor_ranks(plan)),
       key_ranks_(key_ranks) {}
 
 int Mesh::shard_rank(int rank) const { return index_in(Group::kShard, rank); }
@@ -83,6 +83,7 @@ Coordinates Mesh::coordinates(int rank) const {
 
 std::vector<int> Mesh::members(Group group, int rank) const {
   const Coordinates here = coordinates(rank);
+  const int size = group_size(group);
   std::vector<int> ranks;
   const auto along = [&](auto set, int extent) {
     for (int i = 0; i < extent; ++i) {
@@ -95,16 +96,14 @@ std::vector<int> Mesh::members(Group group, int rank) const {
     case Group::kNone:
       return {rank};
     case Group::kTensor:
-      along([](Coordinates& at, int i) { at.tensor = i; }, tensor());
-      break;
     case Group::kKeys:
-      along([&](Coordinates& at, int i) { at.tensor = here.tensor / key_ranks_ * key_ranks_ + i; }, key_ranks_);
+    case Group::kExpertTensor:
+      along([&](Coordinates& at, int i) { at.tensor = here.tensor / size * size + i; }, size);
       break;
     case Group::kContext:
     case Group::kContextHeads:
     case Group::kContextRing:
-      along([&](Coordinates& at, int i) { at.context = context_at(group, here.context, i, context_heads_); },
-            group_size(group));
+      along([&](Coordinates& at, int i) { at.context = context_at(group, here.context, i, context_heads_); }, size);
       break;
     case Group::kData:
       // Context ranks hold the same parameters too: they reduce together with the replicas.
@@ -121,11 +120,11 @@ std::vector<int> Mesh::members(Group group, int rank) const {
       along([&](Coordinates& at, int i) { at.data = i * shard_ + here.data % shard_; }, data() / shard_);
       break;
     case Group::kExpert:
-      for (int t = 0; t < expert_tensor_; ++t) {
+      for (int t = here.tensor % expert_tensor_; t < tensor(); t += expert_tensor_) {
         along(
-            [&](Coordinates& at, int i) {
+            [&, t](Coordinates& at, int i) {
               at.data = here.data / expert_replicas_ * expert_replicas_ + i;
-              if (expert_tensor_ > 1) at.tensor = t;
+              at.tensor = t;
             },
             expert_replicas_);
       }
@@ -155,7 +154,7 @@ std::vector<int> Mesh::members(Group group, int rank) const {
       }
       break;
     case Group::kWorld:
-      for (int r = 0; r < size(); ++r) ranks.push_back(r);
+      for (int r = 0; r < size; ++r) ranks.push_back(r);
       break;
   }
   std::sort(ranks.begin(), ranks.end());
@@ -191,6 +190,8 @@ int Mesh::group_size(Group group) const {
       return expert();
     case Group::kExpertData:
       return data() / expert_replicas_ * context();
+    case Group::kExpertTensor:
+      return expert_tensor_;
     case Group::kPipeline:
       return pipeline();
     case Group::kEmbedding:

@@ -19,16 +19,17 @@ enum class Group : std::uint8_t {
   kData,        ///< ranks that hold the same parameters: data x context
   kShard,       ///< part of kData that the ZeRO state is split over: `shard_group` neighbouring replicas
   kReplica,     ///< ranks of kData that hold the same shards: one of every shard group
-  kExpert,      ///< neighbours along `data` that share the experts of a layer; with their tensor ranks, where folded
+  kExpert,      ///< neighbours along `data` that share the experts of a layer; with every expert_tensor-th tensor rank
   kExpertData,  ///< ranks that hold the same experts
   kPipeline,    ///< ranks that differ in their stage alone; transfers join two of them
   kEmbedding,   ///< first and last stage, which both hold a tied embedding
   kModel,       ///< tensor x pipeline x expert replicas: every expert, the rest of the model once for each of these
   kWorld,
   kContextHeads,  ///< neighbours of kContext that exchange heads, where the others are a ring
-  kContextRing    ///< that ring: one of each such set
+  kContextRing,   ///< that ring: one of each such set
+  kExpertTensor   ///< neighbours of kTensor that split every expert among them, where others have other experts
 };
-constexpr int kGroups = static_cast<int>(Group::kContextRing) + 1;
+constexpr int kGroups = static_cast<int>(Group::kExpertTensor) + 1;
 std::string_view name_of(Group group);
 
 /// Whether members of a group lie on several stages (not kPipeline, whose members meet in pairs); in several replicas.
@@ -59,8 +60,10 @@ class Mesh {
   /// Number of the rank's shard group among those of its kData group; 0 unless sharding is hybrid.
   int shard_replica(int rank) const { return coordinates(rank).data / shard_; }
   /// Ranks that share the experts of a layer, and how many neighbours along `data` these are.
-  int expert() const { return expert_replicas_ * expert_tensor_; }
+  int expert() const { return expert_replicas_ * (tensor() / expert_tensor_); }
   int expert_replicas() const { return expert_replicas_; }
+  /// Neighbouring tensor ranks that each have a part of every expert that they hold.
+  int expert_tensor() const { return expert_tensor_; }
   int key_ranks() const { return key_ranks_; }
   int rank(const Coordinates& at) const;
   Coordinates coordinates(int rank) const;
@@ -81,7 +84,7 @@ class Mesh {
   int shard_ = 1;                         // data coordinates of a shard group
   std::array<int, 4> order_{0, 1, 2, 3};  // dimensions, fastest first
   int expert_replicas_ = 1;
-  int expert_tensor_ = 1;  ///< tensor ranks with experts of their own
+  int expert_tensor_ = 1;
   int key_ranks_ = 1;
 };
 

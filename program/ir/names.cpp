@@ -7,8 +7,8 @@
 namespace trivium::program {
 std::string_view name_of(Group group) {
   static constexpr std::array<std::string_view, kGroups> kNames{
-      "none",        "tensor",   "keys",      "context", "data",  "shard",         "replica",     "expert",
-      "expert_data", "pipeline", "embedding", "model",   "world", "context_heads", "context_ring"};
+      "none",        "tensor",   "keys",      "context", "data",  "shard",         "replica",      "expert",
+      "expert_data", "pipeline", "embedding", "model",   "world", "context_heads", "context_ring", "expert_tensor"};
   return base::name_at(kNames, group);
 }
 

@@ -32,7 +32,8 @@ constexpr double query_blocks(const Op& op) {
 /// kAttentionBlock and its backward: which step of the ring it is; its keys come from the rank so many before.
 constexpr int ring_step(const Op& op) { return static_cast<int>(op.k); }
 
-/// kExpertBias and its backward: the first tensor rank alone has the bias, as the ranks' rows are summed.
+/// kExpertBias and its backward: the first of the tensor ranks that split an expert alone has the bias, as their rows
+/// are summed.
 constexpr bool bias_on_one_tensor_rank(const Op& op) { return op.k == 1; }
 
 /// kAllToAll with a table of rows: the rows go back to where they came from.

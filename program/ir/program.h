@@ -24,7 +24,8 @@ struct Buffer {
   std::int64_t bytes() const { return elements * size_of(dtype); }
 };
 
-/// How a parameter is cut over the tensor group; kExperts: every rank has experts of its own, whole.
+/// How a parameter is cut over the tensor group, or a matrix of experts over its expert tensor group; kExperts: every
+/// rank has experts of its own, whole.
 enum class Split : std::uint8_t { kReplicated, kRows, kColumns, kExperts };
 
 /// A parameter of a chunk, as this rank holds it. Global names and shapes are free of the layout:
@@ -40,6 +41,7 @@ struct Parameter {
   std::int64_t local_rows = 0, local_columns = 0;  ///< with padding rows of the vocabulary, if any
   std::int64_t experts = 0;          ///< matrices of the experts, one under the other in `rows`; 0: not of an expert
   std::int64_t local_experts = 0;    ///< of them on this rank
+  int expert_tensor = 0;             ///< neighbouring tensor ranks that split them; 0: not of an expert
   std::int64_t offset = 0;           ///< elements from the start of the chunk's parameters
   bool partial_over_tensor = false;  ///< replicated, but every tensor rank has a part of its gradient only
   std::int32_t first_site = -1;      ///< fp8 delayed: in the chunk's history, of its operands one after the other
@@ -54,6 +56,19 @@ struct Parameter {
 
 /// Whether tensor ranks hold parts of each of the parameter's matrices.
 inline bool is_cut(const Parameter& p) { return p.split == Split::kRows || p.split == Split::kColumns; }
+
+/// Of `tensor_ranks` those that the parameter is cut over, and the place of one of these among them.
+inline int cut_ranks(const Parameter& p, int tensor_ranks) {
+  return p.expert_tensor > 0 ? p.expert_tensor : tensor_ranks;
+}
+inline int cut_rank(const Parameter& p, int tensor_rank) {
+  return p.expert_tensor > 0 ? tensor_rank % p.expert_tensor : tensor_rank;
+}
+
+/// Whether the tensor rank is the first of those that hold the same of the parameter.
+inline bool is_first_holder(const Parameter& p, int tensor_rank) {
+  return p.split != Split::kReplicated || cut_rank(p, tensor_rank) == 0;
+}
 
 /// Gradients that are reduced together, or frozen parameters that are gathered together: a contiguous range of the
 /// chunk's parameters, padded to a multiple of the ranks that share its optimizer state.

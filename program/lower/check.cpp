@@ -252,18 +252,26 @@ Verdict check_experts(const Job& job) {
                                                       spread ? plan.expert : plan.expert_tensor, job.model.name));
   }
   const std::int64_t count = job.model.experts->count;
-  if (plan.expert_tensor != 0 && plan.expert_tensor != 1 && plan.expert_tensor != plan.tensor) {
-    return refuse("expert_tensor-supported",
-                  fmt::format("expert_tensor is {}; experts are split by all {} tensor ranks (0) or whole (1)",
-                              plan.expert_tensor, plan.tensor));
+  const int splitting = expert_tensor_ranks(plan);
+  if (plan.expert_tensor < 0 || plan.tensor % splitting != 0) {
+    return refuse(
+        "expert_tensor-divides-tensor",
+        fmt::format("experts are split by neighbouring tensor ranks: expert_tensor {} does not divide tensor {}",
+                    plan.expert_tensor, plan.tensor));
   }
-  if (folds_experts(plan) && plan.expert % plan.tensor != 0) {
+  const std::string sharing =
+      splitting == 1 ? std::to_string(plan.tensor) : fmt::format("{} / expert_tensor {}", plan.tensor, splitting);
+  if (plan.expert % tensor_parts_of_experts(plan) != 0) {
     return refuse("tensor-divides-expert",
                   fmt::format("tensor ranks that do not split experts share them: tensor {} does not divide expert {}",
-                              plan.tensor, plan.expert));
+                              sharing, plan.expert));
+  }
+  if (folds_experts(plan) && job.model.ffn_hidden % splitting != 0) {
+    return refuse("expert_tensor-divides-ffn_hidden",
+                  fmt::format("expert_tensor {} does not divide {} ffn_hidden", splitting, job.model.ffn_hidden));
   }
   if (plan.data % expert_replicas(plan) != 0) {
-    const std::string ranks = folds_experts(plan) ? fmt::format(", over tensor {},", plan.tensor) : "";
+    const std::string ranks = folds_experts(plan) ? fmt::format(", over tensor {},", sharing) : "";
     return refuse("expert-divides-data",
                   fmt::format("experts lie on neighbouring replicas: expert {}{} does not divide data {}", plan.expert,
                               ranks, plan.data));

@@ -78,7 +78,8 @@ void ChunkShape::set_experts(const Job& job) {
   correction_bias = mixture.correction_bias;
   scales_input = mixture.scales_input;
   expert = plan.expert;
-  expert_split = folds_experts(plan) ? 1 : tensor;
+  expert_split = expert_tensor_ranks(plan);
+  splitting_experts = group_splitting_experts(plan);
   expert_mlp = inner(model.ffn_hidden / expert_split, model);
   shared_mlp = inner(mixture.shared_hidden / tensor, model);
   routes_own = expert_split < tensor && dropless && sequence_parallel && !model.parallel_block;

@@ -87,7 +87,8 @@ struct ChunkShape {
   // sends where choices are even.
   std::int64_t most_sent = 0, most_received = 0, even_spills = 0;
   int expert = 1;        ///< ranks that share the experts
-  int expert_split = 1;  ///< tensor ranks that split each: all or, where experts are whole, one
+  int expert_split = 1;  ///< tensor ranks that split each: all, some neighbours or, where experts are whole, one
+  Group splitting_experts = Group::kTensor;  ///< those tensor ranks
   /// Tensor ranks send the rows of their own tokens (with sequence parallelism), not a share of all tokens' rows.
   bool routes_own = false;
   std::int64_t routed_tokens = 0;

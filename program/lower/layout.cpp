@@ -126,8 +126,10 @@ int key_ranks(const Job& job) {
   return static_cast<int>(std::max<std::int64_t>(1, job.plan.tensor / job.model.kv_heads));
 }
 
+Group group_splitting_experts(const Plan& plan) { return folds_experts(plan) ? Group::kExpertTensor : Group::kTensor; }
+
 std::int64_t local_section(const Parameter& p, std::size_t section, int tensor_ranks) {
-  return p.sections[section] * (section > 0 ? p.key_ranks : 1) / tensor_ranks;
+  return p.sections[section] * (section > 0 ? p.key_ranks : 1) / cut_ranks(p, tensor_ranks);
 }
 
 std::vector<Parameter> embedding_parameters(const Job& job) {
@@ -155,9 +157,11 @@ std::int64_t dropless_rows(const models::Experts& experts, std::int64_t tokens, 
 std::vector<Parameter> expert_parameters(const Job& job, int layer) {
   const models::Model& model = job.model;
   const std::int64_t h = model.hidden, ffn = model.ffn_hidden, count = model.experts->count;
+  const int tensor = expert_tensor_ranks(job.plan);
   const auto of_experts = [&](Parameter p) {
     p.experts = count;
     p.local_experts = count / job.plan.expert;
+    p.expert_tensor = tensor;
     p.rows *= count;
     p.local_rows *= p.local_experts;
     return p;
@@ -166,16 +170,16 @@ std::vector<Parameter> expert_parameters(const Job& job, int layer) {
       model.gated() ? std::vector<std::int64_t>{ffn, ffn} : std::vector<std::int64_t>{};
   const std::int64_t fc_width = model.gated() ? 2 * ffn : ffn;
   std::vector<Parameter> list;
-  const bool whole = folds_experts(job.plan);
+  const bool whole = tensor == 1 && job.plan.tensor > 1;
   const auto add = [&](Parameter p) {
     if (whole) p.split = Split::kExperts;
     list.push_back(of_experts(std::move(p)));
   };
-  const auto columns = [&](Parameter p) { return whole ? p : split_columns(p, job.plan.tensor, gate_up); };
-  const auto rows = [&](Parameter p) { return whole ? p : split_rows(p, job.plan.tensor); };
+  const auto columns = [&](Parameter p) { return split_columns(std::move(p), tensor, gate_up); };
+  const auto rows = [&](Parameter p) { return split_rows(std::move(p), tensor); };
   if (model.linear_bias) {
     add(vector_parameter("h.{}.mlp.experts.c_proj.bias", layer, h, 0));
-    list.back().partial_over_tensor = !whole;  // the first tensor rank has it all
+    list.back().partial_over_tensor = !whole;  // the first of the ranks that split an expert has it all
     add(columns(vector_parameter("h.{}.mlp.experts.c_fc.bias", layer, fc_width, 0)));
   }
   add(columns(matrix_parameter("h.{}.mlp.experts.c_fc.weight", layer, h, fc_width, kInitStd)));
@@ -343,6 +347,7 @@ std::vector<Parameter> head_parameters(const Job& job, bool chunk_has_embedding)
 std::optional<std::pair<std::int64_t, std::int64_t>> global_place(const Parameter& p, std::int64_t row,
                                                                   std::int64_t column, int tensor_rank,
                                                                   int tensor_ranks, int expert_rank) {
+  tensor_rank = cut_rank(p, tensor_rank), tensor_ranks = cut_ranks(p, tensor_ranks);
   // An expert's matrix is placed by itself, then under those of the experts before it.
   const std::int64_t local_rows = p.local_rows / std::max<std::int64_t>(1, p.local_experts);
   const std::int64_t rows = p.rows / std::max<std::int64_t>(1, p.experts);

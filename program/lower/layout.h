@@ -29,14 +29,17 @@ int transfer_parts(const Job& job);
 /// Neighbouring tensor ranks that hold the same key heads: 1, or with fewer key heads than ranks tensor / kv_heads.
 int key_ranks(const Job& job);
 
-/// Columns of a block of `p.sections` that one tensor rank holds.
+/// The tensor ranks that split each expert among them: all, or as many neighbours.
+Group group_splitting_experts(const Plan& plan);
+
+/// Columns of a block of `p.sections` that one of the ranks holds that the parameter is cut over.
 std::int64_t local_section(const Parameter& p, std::size_t section, int tensor_ranks);
 
 /// Parameters of one part of a chunk, in storage order: those that are replicated over the tensor group first.
 /// `layer`: number within the chunk. Offsets are not set.
 std::vector<Parameter> embedding_parameters(const Job& job);
 std::vector<Parameter> layer_parameters(const Job& job, int layer, bool mixture = false);
-/// Matrices of a mixture layer's experts, the part of one expert rank; the router is among the layer's parameters.
+/// Matrices of a mixture layer's experts, the part of one rank; the router is among the layer's parameters.
 std::vector<Parameter> expert_parameters(const Job& job, int layer);
 /// What a module of multi-token prediction has in addition to its layer, `layer` of the chunk.
 std::vector<Parameter> module_parameters(const Job& job, int layer);

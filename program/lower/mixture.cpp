@@ -8,9 +8,11 @@
 // deal out the rows among them: each sends its part over the expert group, where it is gathered over the tensor group,
 // as each of that has a part of every expert; sums go back likewise, scattered over the tensor group first.
 //
-// Where tensor ranks hold experts of their own, whole (Megatron's expert tensor size 1), they belong to the expert
-// group and nothing is gathered or scattered. With sequence parallelism and no capacity each of them routes the tokens
-// that it has, which need not be gathered either; logits are, as the balance loss looks at whole samples.
+// Where tensor ranks hold experts of their own (Megatron's expert tensor size e below t), neighbours split each of
+// these e ways: rows are gathered and sums scattered among them alone, and the expert group has every e-th tensor rank.
+// With e = 1 experts are whole, and nothing is gathered or scattered. With sequence parallelism and no capacity each
+// tensor rank routes the tokens that it has, which need not be gathered either; logits are, as the balance loss looks
+// at whole samples.
 //
 // Context ranks hold parts of a sample, whose capacity is counted in the order of all its tokens: so logits are
 // gathered over the context group and every rank lists all choices. Each has an even part of an expert's rows for a
@@ -59,7 +61,7 @@ Op& LayerWriter::expert_op(Op& op, std::int64_t out, std::int64_t in, int layer)
 
 Op& LayerWriter::row_collective(OpKind kind, Group group, int from, int to, int layer, Pass pass) {
   Op& op = b_.add(kind, pass, {from}, {to});
-  if (group == Group::kTensor) op.lane = s_.collective_lane;
+  if (group == Group::kTensor || group == Group::kExpertTensor) op.lane = s_.collective_lane;
   op.group = group;
   op.dtype = s_.type;
   op.elements = std::max(b_.buffer(from).elements, b_.buffer(to).elements);
@@ -78,7 +80,7 @@ void LayerWriter::cut(const char* name, int layer) {
   if (s_.pairs) b_.cut(fmt::format("layer {} {}", layer, name));
 }
 
-// This tensor rank's rows of all experts -> all rows of this rank's experts. The result is in `to`, unless nothing
+// This rank's rows of all experts -> all rows of this rank's experts. The result is in `to`, unless nothing
 // moves. `beside`: work that may overlap with the exchange.
 int LayerWriter::rows_to_experts(int own, int to, int layer, Pass pass, const std::function<void()>& beside) {
   int arrived = own;
@@ -92,17 +94,17 @@ int LayerWriter::rows_to_experts(int own, int to, int layer, Pass pass, const st
     cut("experts", layer);
   }
   if (s_.expert_split == 1) return arrived;
-  row_collective(OpKind::kAllGather, Group::kTensor, arrived, to, layer, pass);
+  row_collective(OpKind::kAllGather, s_.splitting_experts, arrived, to, layer, pass);
   return to;
 }
 
-// Sums of this rank's experts that are partial over the tensor group -> this tensor rank's rows of all experts.
+// Sums of this rank's experts that are partial over the ranks that split them -> this rank's rows of all experts.
 // `between`: work that may overlap with the first of the two collectives or, in pairs, with the second.
 int LayerWriter::rows_from_experts(int partial, int to, int layer, Pass pass, const std::function<void()>& between) {
   int summed = partial;
   if (s_.expert_split > 1) {
     summed = s_.expert == 1 ? to : row_scratch(row_name(pass, "rows to the expert group"), s_.own_rows, layer);
-    row_collective(OpKind::kReduceScatter, Group::kTensor, partial, summed, layer, pass);
+    row_collective(OpKind::kReduceScatter, s_.splitting_experts, partial, summed, layer, pass);
   }
   if (between && !s_.pairs) between();
   if (s_.expert == 1) return summed;

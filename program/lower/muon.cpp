@@ -102,14 +102,15 @@ std::optional<Infeasible> check_muon(const Job& job) {
 }
 
 int OptimizerBodies::whole_momentum(const Parameter& p, int momentum) {
-  if (!is_cut(p) || job_.plan.tensor == 1) return momentum;
+  const int ranks = cut_ranks(p, job_.plan.tensor);
+  if (!is_cut(p) || ranks == 1) return momentum;
   const Buffer own = b_.buffer(momentum);
-  const int whole = b_.temporary(own.name + ", all tensor ranks'", own.dtype, own.elements * job_.plan.tensor);
+  const int whole = b_.temporary(own.name + ", all tensor ranks'", own.dtype, own.elements * ranks);
   Op& op = b_.add(OpKind::kAllGather, Pass::kOptimizer, {momentum}, {whole});
   op.lane = Lane::kCompute;
-  op.group = Group::kTensor;
+  op.group = p.expert_tensor > 0 ? group_splitting_experts(job_.plan) : Group::kTensor;
   op.dtype = own.dtype;
-  op.elements = own.elements * job_.plan.tensor;
+  op.elements = own.elements * ranks;
   return whole;
 }
 

@@ -52,7 +52,7 @@ int OptimizerBodies::append() {
 
 // With sequence parallel every tensor rank saw its own tokens only: gradients of replicated parameters are partial
 // sums. They come first in each segment, followed by those that always are partial, so one contiguous range a segment
-// is reduced. A router's always are: every tensor rank has a part of each expert.
+// is reduced. A router's always are: every tensor rank has some of the rows.
 void OptimizerBodies::reduce_partial_replicas(const Bucket& bucket) {
   if (job_.plan.tensor == 1) return;
   ChunkTemplate& kind = b_.kind();
@@ -75,7 +75,7 @@ void OptimizerBodies::reduce_partial_replicas(const Bucket& bucket) {
                               : kept_gradients(bucket, name, begin - bucket.begin, end - begin);
     Op& op = b_.add(OpKind::kAllReduce, Pass::kBackward, {range}, {range});
     op.lane = Lane::kData;
-    op.group = Group::kTensor;
+    op.group = bucket.expert ? group_splitting_experts(job_.plan) : Group::kTensor;
     op.dtype = type;
     op.elements = end - begin;
   }

@@ -51,7 +51,7 @@ std::string summary(const Plan& plan) {
   if (plan.virtual_stages > 1) text += fmt::format("x{}", plan.virtual_stages);
   text += fmt::format(" DP{}", plan.data);
   if (plan.expert > 1) text += fmt::format(" EP{}", plan.expert);
-  if (folds_experts(plan)) text += " ETP1";
+  if (folds_experts(plan)) text += fmt::format(" ETP{}", plan.expert_tensor);
   if (plan.expert_dispatch != ExpertDispatch::kStack && plan.expert > 1) {
     text += fmt::format(" dispatch={}", name_of(plan.expert_dispatch));
   }
@@ -105,9 +105,13 @@ int Plan::position_of(int stage, int chunk) const { return traits_of(schedule).p
 
 bool Plan::stays(int position) const { return traits_of(schedule).stays(position, pipeline); }
 
-bool folds_experts(const Plan& plan) { return plan.expert_tensor == 1 && plan.tensor > 1; }
+int expert_tensor_ranks(const Plan& plan) { return plan.expert_tensor > 0 ? plan.expert_tensor : plan.tensor; }
 
-int expert_replicas(const Plan& plan) { return folds_experts(plan) ? plan.expert / plan.tensor : plan.expert; }
+bool folds_experts(const Plan& plan) { return expert_tensor_ranks(plan) < plan.tensor; }
+
+int tensor_parts_of_experts(const Plan& plan) { return std::max(1, plan.tensor / expert_tensor_ranks(plan)); }
+
+int expert_replicas(const Plan& plan) { return plan.expert / tensor_parts_of_experts(plan); }
 
 StagePlace stage_place(const Plan& plan, int stage) {
   return {stage, plan.pipeline, plan.virtual_stages, plan.overlap.expert};

@@ -55,8 +55,8 @@ struct Plan {
   int zero_stage = 0;
   int shard_group = 0;  ///< ranks the ZeRO state is split over; 0: all of `data`
   int expert = 1;
-  int expert_tensor =
-      0;  ///< tensor ranks that split each expert: 0 or `tensor`: all of them; 1: none, experts are whole
+  int expert_tensor = 0;  ///< neighbouring tensor ranks that split each expert, which divide `tensor`; 0: all; 1:
+                          ///< experts are whole
   ExpertDispatch expert_dispatch = ExpertDispatch::kStack;  ///< between ranks that share the experts of a layer
   int micro_batch = 1;                                      ///< samples
   /// Samples of a micro-batch of every replica, by data coordinate, where they are not the same; empty: `micro_batch`.
@@ -115,11 +115,17 @@ struct StackTraits;
 /// The traits of the plan's stack, which must be known, with what the plan decides instead of it.
 StackTraits stack_of(const Plan& plan);
 
-/// Whether the tensor ranks hold experts of their own, whole, instead of a part of each.
+/// Tensor ranks that split each expert: `expert_tensor`, or all of them.
+int expert_tensor_ranks(const Plan& plan);
+
+/// Whether some tensor ranks hold other experts than their neighbours, instead of all having a part of each.
 bool folds_experts(const Plan& plan);
 
-/// Neighbouring replicas that share the experts of a layer: `expert`, or as many times fewer as there are tensor ranks
-/// that hold their own. Exact for a plan that passed `check`.
+/// Sets of tensor ranks that hold experts of their own. Exact for a plan that passed `check`.
+int tensor_parts_of_experts(const Plan& plan);
+
+/// Neighbouring replicas that share the experts of a layer: `expert`, or as many times fewer as there are sets of
+/// tensor ranks that hold their own. Exact for a plan that passed `check`.
 int expert_replicas(const Plan& plan);
 
 /// What schedules know of a stage.

@@ -94,6 +94,27 @@ void check_buffers(const Program& program, Problems& problems) {
   }
 }
 
+// Tensor ranks, or those that split an expert, gather and scatter whole buffers of a layer: as many equal parts as
+// there are ranks.
+void check_parts(const Program& program, Problems& problems) {
+  for (const Body& body : program.bodies) {
+    const ChunkTemplate& kind = program.kind_of(body);
+    const auto elements = [&](int b) { return kind.buffers[static_cast<std::size_t>(b)].elements; };
+    for (std::size_t i = 0; i < body.ops.size(); ++i) {
+      const Op& op = body.ops[i];
+      const bool of_layer = (op.group == Group::kTensor || op.group == Group::kExpertTensor) && op.layer >= 0;
+      const bool gathers = op.kind == OpKind::kAllGather, scatters = op.kind == OpKind::kReduceScatter;
+      if (!of_layer || (!gathers && !scatters) || op.in[0] == op.out[0]) continue;
+      const std::int64_t part = elements(gathers ? op.in[0] : op.out[0]);
+      const std::int64_t whole = elements(gathers ? op.out[0] : op.in[0]);
+      const int ranks = program.mesh.group_size(op.group);
+      if (part * ranks == whole && op.elements == whole) continue;
+      problems.push_back(fmt::format("body \"{}\" op {} ({}): {} elements are not {} parts of {} over group {}",
+                                     body.name, i, name_of(op.kind), whole, ranks, part, name_of(op.group)));
+    }
+  }
+}
+
 // Key columns that several tensor ranks hold are summed over them wherever their bucket is reduced.
 void check_keys(const Program& program, Problems& problems) {
   for (const ChunkTemplate& kind : program.kinds) {
@@ -132,6 +153,7 @@ std::vector<std::string> verify(const Program& program, std::int64_t capacity_by
   check_pairs(program, problems);
   check_rings(program, problems);
   check_keys(program, problems);
+  check_parts(program, problems);
   check_joint_collectives(program, problems);
   check_sharding(program, problems);
   if (problems.empty()) check_order(program, problems);

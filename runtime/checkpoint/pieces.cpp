@@ -169,7 +169,7 @@ class BucketPlaces {
 bool saves(const program::Program& program, int rank, const Parameter& p, const Bucket& bucket) {
   const program::Mesh& mesh = program.mesh;
   if (p.tied_copy) return false;
-  if (p.split == program::Split::kReplicated && mesh.coordinates(rank).tensor != 0) return false;
+  if (!program::is_first_holder(p, mesh.coordinates(rank).tensor)) return false;
   const bool sharded = bucket.shard < bucket.elements;
   if (bucket.expert) return sharded || mesh.index_in(Group::kExpertData, rank) == 0;
   return sharded ? mesh.shard_replica(rank) == 0 : mesh.index_in(Group::kData, rank) == 0;
@@ -246,7 +246,7 @@ std::vector<Piece> saved_pieces(const program::Program& program, int rank, const
                              cutter.cut(places.state(StateArrays::kSecondMoment), State::kSecondMoment);
                          }
                        }
-                       if (p.tied_copy || (p.split == program::Split::kReplicated && !first_of_tensor)) return;
+                       if (p.tied_copy || !program::is_first_holder(p, program.mesh.coordinates(rank).tensor)) return;
                        cutter.of_replica(replica, replicas);
                        cutter.cut(residual, State::kResidual);
                      });

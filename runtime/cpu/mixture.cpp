@@ -340,28 +340,30 @@ static void spill(const KernelArguments& a) {
 static void count_rows(const KernelArguments& a) {
   Routing r(a);
   const bool own_alone = a.op->token_sharded;
-  const Index senders = own_alone ? 1 : a.tensor_ranks, me = own_alone ? 0 : a.tensor_rank;
   const Index local = a.op->n, ranks = r.experts / local, parts = a.op->parts, room = a.op->elements / ranks;
-  const Index mine = parts == 1 ? 0 : me;  // counts are those of all senders, or of this rank
+  const Index me = a.tensor_rank, first = me / parts * parts;  // counts are those of `parts` senders, from this one on
   auto* chosen = reinterpret_cast<Choice*>(a.out[0]);
   auto* counts = output<std::int32_t>(a, 1);
   const Index own_tokens = r.tokens / r.context_ranks / (own_alone ? a.tensor_ranks : 1);
-  r.first = own_alone ? a.tensor_rank * own_tokens : 0;
   const auto for_each = [&](auto visit) {  // choice, rank of the expert group, tensor rank that sends
     std::vector<Index> dealt(static_cast<std::size_t>(ranks), 0);
-    for (Index i = 0; i < own_tokens * r.top_k; ++i) {
-      Choice& choice = chosen[r.listed(i / r.top_k) * r.top_k + i % r.top_k];
-      const Index to = choice.expert / local;
-      visit(choice, to, dealt[static_cast<std::size_t>(to)]++ % senders);
+    for (Index sender = first; sender < first + (own_alone ? parts : 1); ++sender) {
+      r.first = own_alone ? sender * own_tokens : 0;
+      for (Index i = 0; i < own_tokens * r.top_k; ++i) {
+        Choice& choice = chosen[r.listed(i / r.top_k) * r.top_k + i % r.top_k];
+        const Index to = choice.expert / local;
+        visit(choice, to, own_alone ? sender : dealt[static_cast<std::size_t>(to)]++ % a.tensor_ranks);
+      }
     }
   };
   std::fill_n(counts, r.experts * parts, 0);
   for_each([&](const Choice& choice, Index to, Index from) {
-    if (parts > 1 || from == me) ++counts[(to * parts + (parts > 1 ? from : 0)) * local + choice.expert % local];
+    if (from < first || from >= first + parts) return;
+    ++counts[(to * parts + from - first) * local + choice.expert % local];
   });
   std::vector<Index> next(static_cast<std::size_t>(r.experts));
   for (Index to = 0; to < ranks; ++to) {
-    const std::int32_t* own = counts + (to * parts + mine) * local;
+    const std::int32_t* own = counts + (to * parts + me - first) * local;
     std::exclusive_scan(own, own + local, next.begin() + to * local, to * room);
     const Index rows = std::accumulate(own, own + local, Index{0});
     if (rows <= room) continue;

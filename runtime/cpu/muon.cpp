@@ -143,7 +143,9 @@ void muon_step(const KernelArguments& a) {
   if (!clipping_of(a).finite()) return;
   const Parameter& p = parameter_of(a);
   const program::Op& op = *a.op;
-  const int ranks = program::is_cut(p) ? a.tensor_ranks : 1, own = program::is_cut(p) ? a.tensor_rank : 0;
+  const bool cut_over_ranks = program::is_cut(p);
+  const int ranks = cut_over_ranks ? program::cut_ranks(p, a.tensor_ranks) : 1;
+  const int own = cut_over_ranks ? program::cut_rank(p, a.tensor_rank) : 0;
   const T* momentum = input<T>(a, 1);
   T* x = output<T>(a, 2);
   const OwnValues<T> values(a, p);

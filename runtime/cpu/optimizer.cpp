@@ -75,7 +75,7 @@ void add_norm(const KernelArguments& a) {
     const G* gradient = space<G>(a, Space::kGradient) + bucket.own_gradients(a.shard_rank, part) - own.begin;
     for_each_parameter(a, own, [&](const Parameter& parameter, std::int64_t begin, std::int64_t end) {
       if (parameter.tied_copy) return;
-      if (parameter.split == program::Split::kReplicated && a.tensor_rank != 0) return;
+      if (!program::is_first_holder(parameter, a.tensor_rank)) return;
       if (parameter.key_columns > 0 && a.tensor_rank % parameter.key_ranks != 0) {
         for_each_own_row(parameter, begin, end, [&](std::int64_t from, std::int64_t to) {
           total = total + sum_of_squares(gradient + from, to - from);

@@ -217,7 +217,7 @@ void gradient_norm(Launcher& l, const KernelArguments& a) {
   if (sharded && a.shard_replica != 0) return;
   if (!sharded && !bucket.expert && a.expert_replica != 0) return;
   const auto counts = [&](const program::Parameter& p) {
-    return !p.tied_copy && (p.split != program::Split::kReplicated || a.tensor_rank == 0);
+    return !p.tied_copy && program::is_first_holder(p, a.tensor_rank);
   };
   auto* partial = reinterpret_cast<Double2*>(l.scratch(kMostBlocks * static_cast<std::int64_t>(sizeof(Double2))));
   for (int part = 0; part < bucket.parts; ++part) {

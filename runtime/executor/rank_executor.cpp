@@ -56,9 +56,10 @@ RankExecutor::RankExecutor(const program::Program& program, Communicator& commun
   }
   for (const Group group : {Group::kTensor, Group::kKeys, Group::kContext, Group::kData, Group::kShard, Group::kReplica,
                             Group::kExpert, Group::kExpertData, Group::kEmbedding, Group::kModel, Group::kWorld,
-                            Group::kContextHeads, Group::kContextRing}) {
+                            Group::kContextHeads, Group::kContextRing, Group::kExpertTensor}) {
     const bool nested = group == Group::kContextHeads || group == Group::kContextRing;
     if (nested && program.mesh.context_heads() == 1) continue;  // no op names them
+    if (group == Group::kExpertTensor && program.mesh.expert_tensor() == program.mesh.tensor()) continue;
     const auto g = static_cast<std::size_t>(group);
     members_[g] = program.mesh.members(group, rank());
     const auto here = std::find(members_[g].begin(), members_[g].end(), rank());
@@ -350,6 +351,7 @@ void RankExecutor::run_kernel(const Task& task, const Op& op) {
   a.shard_rank = of_experts ? place_in(Group::kExpertData) : shard_rank_;
   a.shard_replica = program_.mesh.shard_replica(rank());
   a.expert_ranks = program_.mesh.expert();
+  a.expert_tensor_rank = at_.tensor % program_.mesh.expert_tensor();
   a.expert_replica = program_.mesh.expert_replica(at_);
   if (!forward_only_) a.dropout = dropout_of(program_, at_, task, op, values_.step);
   a.rotary = program::turns_by_window_frequencies(op) ? &program_.settings.window_rotary : &program_.settings.rotary;

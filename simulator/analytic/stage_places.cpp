@@ -38,6 +38,9 @@ StagePlace StagePlaces::place_of(const Mesh& mesh, int stage, const hardware::Cl
       append(*place, mesh, placed, rank, {Group::kContextHeads, Group::kContextRing});
     }
   }
+  if (mesh.expert_tensor() > 1 && mesh.expert_tensor() < mesh.tensor()) {
+    for (std::vector<int>* place : {&passes, &state}) append(*place, mesh, placed, rank, {Group::kExpertTensor});
+  }
   append(state, mesh, placed, rank,
          {Group::kTensor, Group::kData, Group::kShard, Group::kReplica, Group::kExpertData, Group::kEmbedding,
           Group::kModel, Group::kWorld});

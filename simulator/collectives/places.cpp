@@ -31,6 +31,8 @@ Shape shape_of(const Mesh& mesh, Group group) {
   const Line ring{mesh.context() / heads.extent, context.stride * heads.extent};
   const int keys = mesh.key_ranks();
   const int shard = mesh.group_size(Group::kShard) / mesh.context(), expert = mesh.expert_replicas();
+  const Line splitting{mesh.expert_tensor(), tensor.stride};
+  const Line apart{mesh.tensor() / splitting.extent, tensor.stride * splitting.extent};
   const auto inner = [&](int size) { return Line{size, data.stride}; };
   const auto outer = [&](int size) { return Line{mesh.data() / size, data.stride * size}; };
   switch (group) {
@@ -53,8 +55,9 @@ Shape shape_of(const Mesh& mesh, Group group) {
     case Group::kReplica:
       return {{outer(shard)}, {tensor, context, inner(shard)}};
     case Group::kExpert:
-      if (mesh.expert() > expert) return {{tensor, inner(expert)}, {context, outer(expert)}};
-      return {{inner(expert)}, {tensor, context, outer(expert)}};
+      return {{apart, inner(expert)}, {splitting, context, outer(expert)}};
+    case Group::kExpertTensor:
+      return {{splitting}, {apart, context, data}};
     case Group::kExpertData:
       return {{context, outer(expert)}, {tensor, inner(expert)}};
     case Group::kPipeline:

@@ -187,7 +187,8 @@ std::vector<OpWork> segment_work(std::span<const program::Op> ops, const hardwar
     of.holds_kernels = holds_kernels(op);
     of.issued = issued_by_host(op, device);
     of.synchronises = traits_of(op.kind).synchronises;
-    of.tensor_collective = op.group == program::Group::kTensor && program::is_communication(op.kind);
+    const bool of_tensor_ranks = op.group == program::Group::kTensor || op.group == program::Group::kExpertTensor;
+    of.tensor_collective = of_tensor_ranks && program::is_communication(op.kind);
     if (!of.elsewhere) of.device = device_cost(op, device, stack);
     if (of.issued) of.issue = issue_cost(op, device, stack);
   }

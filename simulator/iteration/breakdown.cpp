@@ -20,6 +20,7 @@ Part part_of(const Op& op) {
     switch (op.group) {
       case program::Group::kTensor:
       case program::Group::kKeys:
+      case program::Group::kExpertTensor:
         return Part::kExposedTensor;
       case program::Group::kContext:
       case program::Group::kContextHeads:

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <random>
 #include <stdexcept>
 #include <string>
@@ -80,8 +81,10 @@ class RandomJobs {
 
   Job next() {
     for (;;) {
-      const Job job = candidate();
-      if (!check(job)) return job;
+      Job job = candidate();
+      if (check(job)) continue;
+      split_experts_by_pairs(job);
+      return job;
     }
   }
   template <class T>
@@ -138,6 +141,15 @@ class RandomJobs {
     return job;
   }
 
+  /// Of four tensor ranks, every other time; all else stays as it was drawn.
+  void split_experts_by_pairs(Job& job) {
+    if (!job.model.experts || job.plan.tensor != 4 || (by_pairs_ = !by_pairs_)) return;
+    Job pairs = job;
+    pairs.plan.expert_tensor = 2;
+    pairs.plan.expert = std::max(2, pairs.plan.expert);
+    if (!check(pairs)) job = std::move(pairs);
+  }
+
   /// As DeepSeek-V3's are: no token is dropped, sigmoids, shared experts, dense layers first.
   void modernise(models::Experts& e) {
     e.dropless = true;
@@ -152,6 +164,7 @@ class RandomJobs {
   }
 
   std::mt19937 random_;
+  bool by_pairs_ = false;
 };
 
 }  // namespace trivium::program

@@ -43,6 +43,7 @@ SearchRequest real_job(std::mt19937& random) {
     if (one_in(random, 3)) allowed.emplace_back(feature);
   }
   if (job.model.experts && one_in(random, 2)) allowed.emplace_back("overlap.expert");
+  if (job.model.experts && one_in(apart, 2)) allowed.emplace_back("expert_tensor");
   request.constraints = usual_bounds(request.cluster, job.plan.stack, allowed, {});
   request.ignore_memory = !one_in(random, 3);
   return request;

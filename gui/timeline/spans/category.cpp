@@ -129,6 +129,7 @@ Category category_of(const program::Task& task, const program::Op* op, program::
   switch (op->group) {
     case program::Group::kTensor:
     case program::Group::kKeys:
+    case program::Group::kExpertTensor:
       return Category::kTensor;
     case program::Group::kData:
     case program::Group::kShard:

@@ -68,9 +68,9 @@ static void expert_matmul_wgrad(const KernelArguments& a) {
   });
 }
 
-/// With k = 1 tensor ranks have partial sums, and only one of them adds the bias.
+/// With k = 1 the tensor ranks that split an expert have partial sums, and only one of them adds the bias.
 [[maybe_unused]] static bool has_bias(const KernelArguments& a) {
-  return !program::bias_on_one_tensor_rank(*a.op) || a.tensor_rank == 0;
+  return !program::bias_on_one_tensor_rank(*a.op) || a.expert_tensor_rank == 0;
 }
 
 template <class T>

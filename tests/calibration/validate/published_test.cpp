@@ -201,6 +201,8 @@ TEST(PublishedRow, OfAMixtureIsReplayedWhereThePlanCanSayIt) {
   const std::string whole = row("mixtral-8x7b", "8,2,14336,,,1,8,1");  // over both tensor ranks of four replicas
   EXPECT_EQ(reason_of(whole), "none");
   EXPECT_EQ(read_published_run(CsvTable(whole, "runs.csv").row(0)).job.plan.expert_tensor, 1);
+  const std::string pairs = row("mixtral-8x7b", "8,2,14336,,,1,4,3");
+  EXPECT_EQ(reason_of(pairs), "experts split over 3 of 2 tensor ranks, which it does not divide");
   EXPECT_EQ(reason_of(row("mixtral-8x7b", "8,2,14336,,,1,16,2")),
             "16 expert ranks over 8 replicas of 2 tensor ranks that split experts 2 ways: the plan has no such groups");
   EXPECT_EQ(reason_of(row("deepseek-v3", "256,8,2048,2048,3,1,8,2")), "hidden 4096: deepseek-v3 has 7168");

@@ -1,12 +1,16 @@
 // Muon, LoRA and exchanges of context ranks in other trainers' files, both ways.
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include <tuple>
 
 #include "base/error.h"
 #include "hardware_profiles/load.h"
 #include "models/load.h"
 #include "planner/launch/export_parts.h"
 #include "planner/launch/launch.h"
+#include "program/lower/lower.h"
 #include "program/plan/stack.h"
 
 namespace trivium::planner::launch {
@@ -174,6 +178,35 @@ program::Job mixture_job(program::ExpertDispatch dispatch, const char* stack) {
   job.plan.expert_dispatch = dispatch;
   job.plan.stack = stack;
   return job;
+}
+
+// Pairs of four tensor ranks split experts: an option of Megatron's trainers both ways, which others do not have.
+TEST(ExpertTensorExport, IsMegatronsExpertTensorSizeBothWays) {
+  program::Job job = mixture_job(program::ExpertDispatch::kStack, "megatron-core");
+  job.plan.tensor = 4, job.plan.data = job.plan.expert = 4, job.plan.sequence_parallel = true;
+  const std::tuple<Trainer, const char*, const char*> kOptions[] = {
+      {Trainer::kMegatron, "--expert-tensor-parallel-size {}", "megatron-core"},
+      {Trainer::kMegatronBridge, "cfg.model.expert_tensor_parallel_size = {}", "megatron-bridge"}};
+  for (const auto& [trainer, option, stack] : kOptions) {
+    for (const int size : {1, 2, 4, 0}) {
+      job.plan.expert_tensor = size;
+      job.plan.stack = stack;
+      ASSERT_FALSE(program::check(job));
+      const Launch launch = file_with(job, trainer);
+      const bool named = launch.text.find(fmt::format(fmt::runtime(option), size)) != std::string::npos;
+      EXPECT_EQ(named, size == 1 || size == 2 || (size == 4 && trainer == Trainer::kMegatronBridge)) << launch.text;
+      EXPECT_THAT(launch.losses, Not(Contains(Field(&Loss::field, "expert_tensor"))));
+      EXPECT_EQ(read_back(launch.text, trainer).job.plan.expert_tensor, size == 4 ? 0 : size) << launch.text;
+    }
+  }
+  job.plan.expert_tensor = 2;
+  EXPECT_THAT(file_with(job, Trainer::kNemo).text, HasSubstr("expert_tensor_parallel_size = 2"));
+  for (const Trainer other : {Trainer::kTorchtitan, Trainer::kDeepspeed}) {
+    EXPECT_THAT(file_with(job, other).losses,
+                Contains(AllOf(Field(&Loss::field, "expert_tensor"), Field(&Loss::becomes, "0"))));
+  }
+  job.plan.expert_tensor = 1;
+  EXPECT_THAT(file_with(job, Trainer::kTorchtitan).losses, Not(Contains(Field(&Loss::field, "expert_tensor"))));
 }
 
 TEST(DispatchExport, IsMegatronsDispatcherBothWays) {

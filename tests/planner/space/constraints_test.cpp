@@ -110,6 +110,13 @@ TEST(Constraint, SearchesLeaveOutWhatIsNotAllowed) {
   EXPECT_EQ(broken_by(closed_unless_allowed({"overlap.tensor"}, {}), plan), nullptr);
   EXPECT_EQ(broken_by(closed_unless_allowed({}, {"overlap.tensor"}), plan), nullptr);
   plan = {};
+  plan.tensor = 4, plan.expert_tensor = 1;
+  EXPECT_EQ(broken_by(closed, plan), nullptr);
+  plan.expert_tensor = 2;
+  ASSERT_NE(broken_by(closed, plan), nullptr);
+  EXPECT_EQ(broken_by(closed, plan)->lifted(), "with --allow expert_tensor");
+  EXPECT_EQ(broken_by(closed_unless_allowed({}, {"expert_tensor"}), plan), nullptr);
+  plan = {};
   plan.compression = program::Compression::kFp16;
   EXPECT_NE(broken_by(closed, plan), nullptr);
   EXPECT_THROW(closed_unless_allowed({"pipeline"}, {}), base::Failure);

@@ -11,6 +11,7 @@
 
 #include "hardware_profiles/load.h"
 #include "models/load.h"
+#include "planner/space/constraints.h"
 #include "planner/space/held.h"
 #include "planner/space/levels.h"
 #include "program/lower/lower.h"
@@ -106,24 +107,55 @@ std::set<std::tuple<int, int, int>> expert_splits(const SearchRequest& request) 
   return found;
 }
 
-// Four ranks, four experts: with capacity both ways; dropless ones are split only where six experts over four ranks say
-// so, or where it is asked for.
+// Four ranks, four experts: with capacity both ways, and with two pairs of four tensor ranks; dropless ones are split
+// by all of these only where six experts over four ranks say so, or where it is asked for.
 TEST(Space, SplitsDroplessExpertsOverTensorRanksOnlyWhereTheseCannotHoldThemWhole) {
   using Splits = std::set<std::tuple<int, int, int>>;
   SearchRequest request = small_problem();
   request.job.model.experts = models::Experts{.count = 4, .top_k = 2};
-  EXPECT_EQ(
-      expert_splits(request),
-      (Splits{{1, 1, 0}, {1, 2, 0}, {1, 4, 0}, {2, 1, 0}, {2, 2, 0}, {2, 2, 1}, {2, 4, 1}, {4, 1, 0}, {4, 4, 1}}));
+  EXPECT_EQ(expert_splits(request), (Splits{{1, 1, 0},
+                                            {1, 2, 0},
+                                            {1, 4, 0},
+                                            {2, 1, 0},
+                                            {2, 2, 0},
+                                            {2, 2, 1},
+                                            {2, 4, 1},
+                                            {4, 1, 0},
+                                            {4, 2, 2},
+                                            {4, 4, 1}}));
   request.job.model.experts->dropless = true;
-  EXPECT_EQ(expert_splits(request), (Splits{{1, 1, 0}, {1, 2, 0}, {1, 4, 0}, {2, 2, 1}, {2, 4, 1}, {4, 4, 1}}));
+  EXPECT_EQ(expert_splits(request),
+            (Splits{{1, 1, 0}, {1, 2, 0}, {1, 4, 0}, {2, 2, 1}, {2, 4, 1}, {4, 2, 2}, {4, 4, 1}}));
   EXPECT_NE(text_of(held_fields(request)).find("dropless experts are whole if they can be: expert_tensor 1 where"),
             std::string::npos);
   request.job.model.experts->count = 6;
-  EXPECT_EQ(expert_splits(request), (Splits{{1, 1, 0}, {1, 2, 0}, {2, 2, 0}, {2, 2, 1}, {4, 1, 0}}));
+  EXPECT_EQ(expert_splits(request), (Splits{{1, 1, 0}, {1, 2, 0}, {2, 2, 0}, {2, 2, 1}, {4, 1, 0}, {4, 2, 2}}));
   request.job.model.experts->count = 4;
   request.fixed = {"expert_tensor"};
   EXPECT_EQ(expert_splits(request), (Splits{{1, 1, 0}, {1, 2, 0}, {1, 4, 0}, {2, 1, 0}, {2, 2, 0}, {4, 1, 0}}));
+}
+
+// Experts are whole or split by all tensor ranks, unless more is allowed or a size is asked for.
+TEST(Space, SplitsExpertsOverSomeTensorRanksWhereItMay) {
+  SearchRequest request = small_problem();
+  request.job.model.experts = models::Experts{.count = 4, .top_k = 2};
+  const auto sizes = [&] {
+    std::set<int> found;
+    for (const auto& [tensor, expert, expert_tensor] : expert_splits(request)) found.insert(expert_tensor);
+    return found;
+  };
+  request.constraints = closed_unless_allowed({}, {});
+  EXPECT_EQ(sizes(), (std::set<int>{0, 1}));
+  EXPECT_NE(text_of(held_fields(request)).find("left out unless --allow expert_tensor: expert_tensor above 1 but all"),
+            std::string::npos)
+      << text_of(held_fields(request));
+  request.constraints = closed_unless_allowed({"expert_tensor"}, {});
+  EXPECT_EQ(sizes(), (std::set<int>{0, 1, 2}));
+  EXPECT_EQ(text_of(held_fields(request)).find("expert_tensor"), std::string::npos);
+  request.fixed = {"expert_tensor", "tensor"};
+  request.job.plan.expert_tensor = 2, request.job.plan.tensor = 4;
+  request.constraints = closed_unless_allowed({}, request.fixed);
+  EXPECT_EQ(expert_splits(request), (std::set<std::tuple<int, int, int>>{{4, 2, 2}}));
 }
 
 // Of spread experts on GPUs alone, and what the stack does by itself is not tried twice.

@@ -137,6 +137,27 @@ TEST(Mesh, NeighbouringTensorRanksHoldAKeyHead) {
   EXPECT_THAT(Mesh(plan).members(Group::kKeys, 4), ElementsAre(4));
 }
 
+// Tensor ranks 0 1 | 2 3 split experts in two, so each shares them with every second one, over two of four replicas:
+// four parts of the experts in all, of which rank 9 (tensor 1, data 2) holds the first.
+TEST(Mesh, SomeTensorRanksSplitExpertsThatOthersDoNotHold) {
+  Plan plan;
+  plan.tensor = 4, plan.data = 4, plan.expert = 4, plan.expert_tensor = 2;
+  const Mesh mesh(plan);
+  EXPECT_THAT(mesh.members(Group::kExpertTensor, 5), ElementsAre(4, 5));
+  EXPECT_THAT(mesh.members(Group::kExpertTensor, 6), ElementsAre(6, 7));
+  EXPECT_THAT(mesh.members(Group::kExpert, 9), ElementsAre(9, 11, 13, 15));
+  EXPECT_THAT(mesh.members(Group::kExpert, 6), ElementsAre(0, 2, 4, 6));
+  EXPECT_THAT(mesh.members(Group::kExpertData, 9), ElementsAre(1, 9));
+  EXPECT_EQ(mesh.expert_rank(mesh.coordinates(9)), 0);
+  EXPECT_EQ(mesh.expert_rank(mesh.coordinates(8)), 0);
+  EXPECT_EQ(mesh.expert_rank(mesh.coordinates(6)), 3);
+  EXPECT_EQ(mesh.expert(), 4);
+  EXPECT_EQ(mesh.expert_replicas(), 2);
+  EXPECT_EQ(mesh.group_size(Group::kExpert), 4);
+  EXPECT_EQ(mesh.group_size(Group::kExpertTensor), 2);
+  EXPECT_EQ(mesh.group_size(Group::kExpertData), 2);
+}
+
 // Context ranks hold the same parameters, so they share shards with the replicas.
 TEST(Mesh, ShardGroupsHoldContextRanks) {
   Plan plan;

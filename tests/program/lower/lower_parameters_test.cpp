@@ -18,7 +18,8 @@ std::int64_t trained_elements(const Program& program) {
     for (const Chunk& chunk : role.chunks) {
       for (const Parameter& p : program.kinds[static_cast<std::size_t>(chunk.kind)].parameters) {
         if (p.tied_copy) continue;
-        for (int rank = 0; rank < (p.split == Split::kReplicated ? 1 : tensor); ++rank) {
+        for (int rank = 0; rank < tensor; ++rank) {
+          if (!is_first_holder(p, rank)) continue;
           std::int64_t rows = p.local_rows;
           if (p.split == Split::kRows) rows = std::clamp<std::int64_t>(p.rows - rank * p.local_rows, 0, p.local_rows);
           const std::int64_t columns = p.local_columns - (rank % p.key_ranks != 0 ? p.key_columns : 0);

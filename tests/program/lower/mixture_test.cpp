@@ -369,10 +369,7 @@ TEST(Mixture, IsRefusedWhereItDoesNotDivide) {
   Job job = mixture_job(8, 8);
   EXPECT_EQ(reason(job), "expert-divides-experts: expert 8 does not divide 4 experts");
   job = mixture_job(4, 2);
-  job.plan.tensor = 4, job.plan.expert_tensor = 2;
-  EXPECT_EQ(reason(job),
-            "expert_tensor-supported: expert_tensor is 2; experts are split by all 4 tensor ranks (0) or whole (1)");
-  job.plan.expert = 2, job.plan.expert_tensor = 1;
+  job.plan.tensor = 4, job.plan.expert = 2, job.plan.expert_tensor = 1;
   EXPECT_EQ(reason(job),
             "tensor-divides-expert: tensor ranks that do not split experts share them: tensor 4 does not divide expert "
             "2");

@@ -120,6 +120,21 @@ TEST(VerifyMutation, KeysThatAreNotSummedOverTheRanksThatShareThem) {
               Contains("bucket 1: 0 gradients of key heads that tensor ranks share are summed, not 512"));
 }
 
+// Of four tensor ranks two split an expert: each has 4 experts' 3 rows of 32, and gathers its neighbour's.
+TEST(VerifyMutation, RowsGatheredFromRanksThatHoldOtherExperts) {
+  Job job = tiny_job();
+  job.model = tiny_llama();
+  job.model.experts = models::Experts{.count = 4, .top_k = 2, .every = 2, .capacity_factor = 1.25};
+  job.plan.tensor = 4, job.plan.expert = 2, job.plan.expert_tensor = 2;
+  Program program = lowered(job);
+  EXPECT_THAT(verify(program), IsEmpty());
+  auto& ops = body_of(program, program.kinds[0].forward).ops;
+  std::find_if(ops.begin(), ops.end(), [](const Op& op) { return op.group == Group::kExpertTensor; })->group =
+      Group::kTensor;
+  EXPECT_THAT(verify(program),
+              Contains(HasSubstr("(all_gather): 768 elements are not 4 parts of 384 over group tensor")));
+}
+
 TEST(VerifyMutation, ACycleIsNamedTaskByTask) {
   // The first forward of stage 0 waits for its own gradient: F0 -> send -> F0 of stage 1 -> B0 -> send -> B0 -> F0.
   Program program = two_stages();

@@ -134,6 +134,9 @@ TEST(Resharding, ExpertsHoldTheSameBits) {
     whole.expert_tensor = 1;
     add(whole, 2 * whole.data);
   }
+  program::Plan parts = split(4, 1, 2, 1);
+  parts.expert_tensor = 2;
+  add(parts, 4);
   expect_all_pairs_equal(jobs);
 }
 

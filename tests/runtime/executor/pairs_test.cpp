@@ -26,7 +26,7 @@ enum Field {
   kShardGroup,
   kSequence,
   kExpert,
-  kWholeExperts,
+  kExpertTensor,
   kRecompute,
   kAttention,
   kOverlapGradients,
@@ -46,7 +46,7 @@ enum Field {
 enum Shape { kGpt2, kLlama, kParallel, kMixture, kGptOss, kGemma, kDeepSeek, kLlama4, kGrok };
 
 constexpr std::array<int, kFields> kValues = {
-    9, 3, 2, 3, 3, 3, program::kSchedules, 4, 2, 2, 2, 2, 3, 2, 2, 2, 2, 2, 2, 2, 3, 3, 3, 2, 2, 2};
+    9, 3, 2, 3, 3, 3, program::kSchedules, 4, 2, 2, 2, 3, 3, 2, 2, 2, 2, 2, 2, 2, 3, 3, 3, 2, 2, 2};
 constexpr int kMostValues = 9;
 using Choice = std::array<int, kFields>;
 using Pairs = std::bitset<kFields * kMostValues * kFields * kMostValues>;
@@ -171,7 +171,7 @@ program::Job job_of(const Choice& c) {
   plan.shard_group = 2 * c[kShardGroup];
   plan.sequence_parallel = c[kSequence] != 0;
   plan.expert = 1 << c[kExpert];
-  plan.expert_tensor = c[kWholeExperts];
+  plan.expert_tensor = c[kExpertTensor];
   plan.recompute = static_cast<program::Recompute>(c[kRecompute]);
   plan.attention = static_cast<program::Attention>(c[kAttention]);
   plan.overlap.gradient_reduction = c[kOverlapGradients] != 0;

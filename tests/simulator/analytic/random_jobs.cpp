@@ -150,6 +150,12 @@ RandomJob random_job(std::mt19937& random) {
     using program::ExpertDispatch;
     made.job.plan.expert_dispatch = one_of(
         aside, {ExpertDispatch::kStack, ExpertDispatch::kStack, ExpertDispatch::kAllToAll, ExpertDispatch::kDeepEp});
+    if (program::Plan& plan = made.job.plan;
+        made.job.model.experts && plan.tensor == 4 && one_of(aside, {true, false})) {
+      const program::Plan drawn = plan;
+      plan.expert_tensor = 2, plan.expert = std::max(2, plan.expert);
+      if (program::check(made.job)) plan = drawn;
+    }
     if (one_of(apart, {true, false, false})) {
       const bool attention = one_of(apart, {true, false});
       made.job.training.lora = {.rank = 8, .alpha = 16, .fc1 = !attention, .fc2 = !attention};

@@ -40,12 +40,15 @@ TEST(Places, OfLikeNodesAreThoseThatCountingMembersFinds) {
     plan.data = one_of({1, 2, 4, 6, 12, 32});
     plan.placement = orders[one_of({0, 1, 2})];
     if (plan.data % 2 == 0) plan.shard_group = one_of({0, 2});
+    if (plan.tensor % 2 == 0) plan.expert_tensor = one_of({0, 1, 2});
+    plan.expert = program::tensor_parts_of_experts(plan) * (plan.data % 2 == 0 ? one_of({1, 2}) : 1);
     const program::Mesh mesh(plan);
     const int nodes = mesh.size() / 8 + 1;
     hardware::Cluster like, named;
     like.groups.push_back({fast_node(), 2 * nodes, 0});
     named.groups.assign(2, {fast_node(), nodes, 0});
-    for (const Group group : {Group::kTensor, Group::kContext, Group::kData, Group::kShard, Group::kReplica}) {
+    for (const Group group : {Group::kTensor, Group::kContext, Group::kData, Group::kShard, Group::kReplica,
+                              Group::kExpert, Group::kExpertTensor, Group::kExpertData}) {
       const int rank = mesh.rank({0, 0, 0, plan.pipeline - 1});
       const auto quick = sorted(placements_of(mesh, like, group, rank));
       auto counted = sorted(placements_of(mesh, named, group, rank));

@@ -34,6 +34,7 @@ base::Result<Prepared> prepare(program::Program lowered, const hardware::Cluster
   prepared.too_big_ = out_of_memory(prepared.memory_);
   if (prepared.too_big_ && options.fits) return refusal(*prepared.too_big_);
   prepared.costed_ = std::make_shared<const CostedProgram>(cost(*program, placed));
+  if (const auto no = too_long(*prepared.costed_)) return refusal(*no);
   if (options.ordered) {
     for (program::Role& role : program->roles) role.order.clear();
     auto ready_first = list_schedule(*prepared.costed_, Granularity::kSegment, stop);

@@ -1,8 +1,11 @@
 #include "simulator/cost/costed_program.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <numeric>
 #include <optional>
 #include <span>
 #include <tuple>
@@ -123,6 +126,24 @@ CostedProgram cost(const Program& program, std::shared_ptr<const PlacedCluster> 
     slow_down(costed, core_sharing(program, given.groups.front().node));
   }
   return costed;
+}
+
+// An eighth of what 64 bits hold: no sum of what waits and works beside each other on a few lanes runs over.
+std::optional<program::Infeasible> too_long(const CostedProgram& costed, double times) {
+  constexpr double kMostPs = 1.0 * (std::int64_t{1} << 60);
+  constexpr double kSecondsPerDay = 86'400;
+  double all = 0;
+  for (std::size_t r = 0; r < costed.op_ps.size(); ++r) {
+    std::vector<double> bodies;
+    for (const auto& ops : costed.op_ps[r]) bodies.push_back(std::accumulate(ops.begin(), ops.end(), 0.0));
+    for (const program::Task& task : costed.program->roles[r].tasks) all += bodies[static_cast<std::size_t>(task.body)];
+  }
+  all *= times;
+  if (all <= kMostPs) return std::nullopt;
+  return program::Infeasible{
+      "iteration-in-range",
+      fmt::format("an iteration would take up to {:.3g} days, and no more than {:.0f} are simulated",
+                  all / base::kPsPerSecond / kSecondsPerDay, kMostPs / base::kPsPerSecond / kSecondsPerDay)};
 }
 
 CostedProgram cost(const Program& program, const hardware::Cluster& cluster) {

@@ -3,10 +3,12 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "hardware_profiles/hardware.h"
 #include "program/ir/program.h"
+#include "program/lower/lower.h"
 #include "simulator/placement/placed_cluster.h"
 
 namespace trivium::simulator {
@@ -28,6 +30,10 @@ CostedProgram cost(const program::Program& program, std::shared_ptr<const Placed
 
 /// The same where nothing else has placed the ranks yet.
 CostedProgram cost(const program::Program& program, const hardware::Cluster& cluster);
+
+/// Why the program cannot be simulated in whole picoseconds: all that its roles do, one op after the other, takes
+/// longer than is surely told apart, `times` over. Rule `iteration-in-range`. Nothing where it can.
+std::optional<program::Infeasible> too_long(const CostedProgram& costed, double times = 1);
 
 /// The rank that stands for all ranks of a role (Program::representative).
 int representative(const program::Program& program, int role);

@@ -18,7 +18,8 @@ using program::Program;
 
 // Nothing that moves over no link takes no number of seconds (0 / 0): none.
 std::int64_t to_ps(base::Seconds time) {
-  return std::max<std::int64_t>(0, std::llround(time.value() * base::kPsPerSecond));
+  constexpr double kMostPs = 1.0 * (std::int64_t{1} << 61);  // too_long() is what refuses it
+  return std::max<std::int64_t>(0, std::llround(std::min(time.value() * base::kPsPerSecond, kMostPs)));
 }
 
 // Ranks of this node that hold the same stage send at the same moment; one pair of the stage that crosses nodes holds

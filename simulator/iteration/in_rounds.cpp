@@ -111,6 +111,8 @@ class InRounds {
     if (std::holds_alternative<program::Infeasible>(lowered)) return few;
     few.program = std::make_unique<program::Program>(std::get<program::Program>(std::move(lowered)));
     const CostedProgram costed = cost(*few.program, cluster_);
+    const double times = static_cast<double>(rounds_.micro_batches) / static_cast<double>(micro_batches);
+    if (too_long(costed, times)) return few;  // which is said of all of them
     base::Result<ListSchedule> ready_first = simulator::list_schedule(costed, Granularity::kSegment, stop_);
     if (!ready_first) return ready_first.error();
     const std::vector<program::Role>& roles = few.program->roles;

@@ -129,6 +129,7 @@ class CostEstimator {
   void add_ending(ScheduleCosts& schedule_costs, const program::Plan& plan,
                   const std::vector<program::ChunkKey>& chunks, int stage);
   Bytes bytes(const program::ChunkKey& key);
+  Bytes bytes_of_groups(const program::ChunkKey& key);
   Bytes lowered_bytes(const program::ChunkKey& key);
   Bytes least_bytes(const program::ChunkKey& key);
   /// How many of the chunk's last layers are all dense, or all mixtures.

@@ -33,7 +33,7 @@ const KindCosts& CostEstimator::pass_costs(const ChunkKey& key, int stage, Share
 // What is not kept for the backward need not be copied either.
 ScheduleCosts CostEstimator::least_passes(const Plan& plan) {
   std::vector<ChunkKey> chunks = keys_of(plan);
-  for (ChunkKey& key : chunks) key.recompute = program::Recompute::kNone, key.modules = {}, key.again = 0;
+  for (ChunkKey& key : chunks) key.recompute = program::Recompute::kNone, key.modules = {}, key.again = 0, key.group = 1;
   return passes_of(plan, chunks, [&](ChunkKey key, int stage, bool leads_back) -> const KindCosts& {
     const KindCosts& kept = costs(key, stage, SharedCosts::Part::kPassesAndTransfers, leads_back);
     if (this->least(kept.copies.layer) == 0) return kept;

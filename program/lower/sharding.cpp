@@ -129,21 +129,23 @@ std::vector<BucketUse> parameter_uses(const Program& program, const Body& body) 
   const ChunkTemplate& kind = program.kind_of(body);
   const std::vector<int> bucket_of = buckets_of_buffers(kind, &Parameter::value);
   std::vector<BucketUse> uses;
-  std::vector<int> last_use(kind.buckets.size(), -1);   // by bucket
-  std::map<std::int64_t, std::size_t> last_of_slot;     // by slot: the bucket in it
-  for_each_touch(body, bucket_of, [](const Op& op) { return op.in; }, [&](std::size_t bucket, std::int16_t segment) {
-    const std::int64_t slot = kind.buckets[bucket].parameter_slot;
-    const auto [holds, fresh] = last_of_slot.try_emplace(slot, bucket);
-    const bool is_gone = slot >= 0 && holds->second != bucket;
-    holds->second = bucket;
-    int& last = last_use[bucket];
-    if (last >= 0 && !is_gone) {
-      uses[static_cast<std::size_t>(last)].segments.last = segment;
-      return;
-    }
-    last = static_cast<int>(uses.size());
-    uses.push_back({bucket, {segment, segment}});
-  });
+  std::vector<int> last_use(kind.buckets.size(), -1);  // by bucket
+  std::map<std::int64_t, std::size_t> last_of_slot;    // by slot: the bucket in it
+  for_each_touch(
+      body, bucket_of, [](const Op& op) { return op.in; },
+      [&](std::size_t bucket, std::int16_t segment) {
+        const std::int64_t slot = kind.buckets[bucket].parameter_slot;
+        const auto [holds, fresh] = last_of_slot.try_emplace(slot, bucket);
+        const bool is_gone = slot >= 0 && holds->second != bucket;
+        holds->second = bucket;
+        int& last = last_use[bucket];
+        if (last >= 0 && !is_gone) {
+          uses[static_cast<std::size_t>(last)].segments.last = segment;
+          return;
+        }
+        last = static_cast<int>(uses.size());
+        uses.push_back({bucket, {segment, segment}});
+      });
   std::ranges::stable_sort(uses, {}, [](const BucketUse& use) { return std::pair(use.segments.first, use.bucket); });
   return uses;
 }
@@ -154,11 +156,13 @@ std::vector<SegmentRange> gradient_writers(const Program& program, const Body& b
   if (head_use && kind.tied_head_gradient != kNoBuffer)
     bucket_of[static_cast<std::size_t>(kind.tied_head_gradient)] = 0;
   std::vector<SegmentRange> ranges(kind.buckets.size());
-  for_each_touch(body, bucket_of, [](const Op& op) { return op.out; }, [&](std::size_t bucket, std::int16_t segment) {
-    SegmentRange& range = ranges[bucket];
-    if (range.first < 0) range.first = segment;
-    range.last = segment;
-  });
+  for_each_touch(
+      body, bucket_of, [](const Op& op) { return op.out; },
+      [&](std::size_t bucket, std::int16_t segment) {
+        SegmentRange& range = ranges[bucket];
+        if (range.first < 0) range.first = segment;
+        range.last = segment;
+      });
   return ranges;
 }
 

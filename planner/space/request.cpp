@@ -69,9 +69,8 @@ SearchRequest with_fields_settled(SearchRequest request) {
   const bool full = given.recompute == program::Recompute::kFull && !open("recompute");
   for (const char* of_full : {"recompute_layers", "recompute_group"}) {
     if (open(of_full) || full || text_of(given, of_full) == text_of(Plan{}, of_full)) continue;
-    throw base::Failure(
-        base::ErrorKind::kUsage,
-        fmt::format("{} is of full recomputation; fix recompute full, too, or leave it out", of_full));
+    throw base::Failure(base::ErrorKind::kUsage,
+                        fmt::format("{} is of full recomputation; fix recompute full, too, or leave it out", of_full));
   }
   if (!full) settle_full_recomputation(given);
   if (open("recompute_modules") && open("recompute")) given.recompute_modules.clear();

@@ -55,7 +55,8 @@ std::vector<BucketUse> parameter_uses(const Program& program, const Body& body);
 /// what accumulates apart.
 std::vector<SegmentRange> gradient_writers(const Program& program, const Body& body, bool head_use = true);
 
-/// Buckets that a body writes to, in the order in which `when` (first or last segment) says so; ties as they are stored.
+/// Buckets that a body writes to, in the order in which `when` (first or last segment) says so; ties as they are
+/// stored.
 std::vector<std::size_t> buckets_in_order(const std::vector<SegmentRange>& ranges, std::int16_t SegmentRange::*when);
 
 /// Whether bucket `bucket` holds the embedding or the head.

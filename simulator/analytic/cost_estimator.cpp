@@ -14,16 +14,6 @@ using program::ChunkKey;
 using program::Plan;
 using program::Program;
 
-// A layer of some that are made again together: its passes are segments of their own.
-constexpr int kApart = 2;
-
-// One layer without ends, of any kind.
-ChunkKey layer_of(const ChunkKey& key) {
-  ChunkKey one{1, false, false, key.recompute, key.modules};
-  one.group = std::min(key.group, kApart);
-  return one;
-}
-
 // A task for every body that is wanted of the kind, so that it is costed on the stage.
 void add_bodies(program::Role& role, const program::ChunkTemplate& kind, int pipeline, bool leads_back,
                 const SharedCosts::Wanted& wanted) {
@@ -256,27 +246,6 @@ std::vector<CostEstimator::StagePass> CostEstimator::passes_with(
                       merged_lanes_ ? 0 : layer(c.copies.layer)});
   }
   return passes;
-}
-
-std::int64_t CostEstimator::layer_ps() {
-  std::int64_t fastest = 0;
-  for (int stage = 0; stage < job().plan.pipeline; ++stage) {
-    const bool seen = stage > 0 && (*places_)[static_cast<std::size_t>(stage)].passes == places_->front().passes;
-    if (seen) continue;
-    Plan alike = job().plan;
-    alike.stage_recompute.clear();
-    if (alike.recompute_layers > 0) alike.recompute = program::Recompute::kNone;
-    ChunkKey one = program::with_recompute({1}, alike, 0);
-    if (one.recompute == program::Recompute::kFull) one.group = std::min(alike.recompute_group, kApart);
-    const KindCosts& c = costs(one, stage, SharedCosts::Part::kPasses);
-    ByLayerKind<std::int64_t> passes{};
-    for (std::size_t kind = 0; kind < passes.size(); ++kind) {
-      passes[kind] = c.forward.layer[kind] + c.backward.layer[kind] + c.weights.layer[kind];
-    }
-    const std::int64_t longer = std::max(least(passes), least(c.exchanges.layer));  // of two lanes
-    fastest = stage == 0 ? longer : std::min(fastest, longer);
-  }
-  return fastest;
 }
 
 ScheduleCosts CostEstimator::empty_schedule_costs(const Plan& plan, std::size_t chunks) const {

@@ -324,7 +324,7 @@ TEST(CostEstimator, LayersMadeAgainTogetherTakeTheirTimeAndKeepLess) {
     const std::vector<StageMemory> memory = estimator.memory(job.plan);
     const int groups = (24 + group - 1) / group;
     EXPECT_EQ(memory[1].activations, 3 * (groups + 1) * input);  // of three micro-batches, with the chunk's output
-    EXPECT_GT(memory[1].workspace, workspace);  // of all layers of a group
+    EXPECT_GT(memory[1].workspace, workspace);                   // of all layers of a group
     workspace = memory[1].workspace;
   }
 }

@@ -335,9 +335,8 @@ ScheduleCosts CostEstimator::state(const Plan& plan) {
     const Serial serial = serial_of(chunks[i], stage);
     if (!merged_lanes_ && plan.bucket_bytes == 0) {
       const KindCosts& middle = costs(layer_of(chunks[i]), stage);
-      // A group is made again before its last layer waits for a slot: nothing is claimed of that wait.
-      const bool waits_first = chunks[i].group == 1;
-      if (sharding_.gradients && waits_first) schedule_costs.chunks[i].reduce_layer = middle.reduce.layer.front();
+      schedule_costs.chunks[i].again_first = chunks[i].group > 1;
+      if (sharding_.gradients) schedule_costs.chunks[i].reduce_layer = middle.reduce.layer.front();
       if (sharding_.parameters && sharding_.ahead == 0)
         schedule_costs.chunks[i].gather_layer = middle.gather.layer.front();
     }

@@ -92,8 +92,7 @@ std::variant<Plan, Infeasible> that_fits(const SearchRequest& request, const Pla
       program::Job job = request.job;
       job.plan = split;
       job.plan.recompute = recompute;
-      job.plan.recompute_modules.clear();
-      job.plan.recompute_layers = 0;
+      program::settle_recomputation(job.plan);
       job.plan.micro_batch = samples;
       if (auto no = refusal(job, request.cluster, ranks_of(request))) {
         why = std::move(*no);

@@ -168,8 +168,7 @@ class Neighbourhood {
       if (how == here_.recompute) continue;
       Plan plan = here_;
       plan.recompute = how;
-      plan.recompute_modules.clear();
-      plan.recompute_layers = 0;
+      program::settle_recomputation(plan);
       add(fmt::format("recompute {} to {}", name_of(here_.recompute), name_of(how)), Part::kRecompute, plan);
     }
   }

@@ -24,8 +24,7 @@ SearchRequest with_relaxed_fields(SearchRequest request) {
   Plan& plan = request.job.plan;
   if (!request.fixed.contains("recompute") && plan.stage_recompute.empty()) {
     plan.recompute = Recompute::kNone;
-    plan.recompute_modules.clear();
-    plan.recompute_layers = 0;
+    program::settle_recomputation(plan);
   }
   if (!request.fixed.contains("attention") && simulator::has_fused_attention(plan, request.cluster)) {
     plan.attention = program::Attention::kFlash;
@@ -70,8 +69,7 @@ Plan relaxed(Plan plan) {
   plan.schedule = program::usual_schedule(1);
   plan.recompute = Recompute::kNone;
   plan.stage_recompute.clear();
-  plan.recompute_modules.clear();
-  plan.recompute_layers = 0;
+  program::settle_recomputation(plan);
   plan.stage_layers.clear();
   plan.stage_nodes.clear();
   plan.zero_stage = plan.fp8_parameter_gather == program::Fp8Gather::kOn ? 1 : 0;
@@ -386,8 +384,7 @@ const ScheduleCosts& Tree::sharding_costs(const Branch& branch, std::size_t stat
     Plan plan = with(with_relaxed_sharding(branch.plan), branch.states[state]);
     plan.recompute = Recompute::kNone;  // no state depends on what passes recompute, and the request may say
     plan.stage_recompute.clear();       // what no plan below does
-    plan.recompute_modules.clear();
-    plan.recompute_layers = 0;
+    program::settle_recomputation(plan);
     branch.schedule_costs[state] =
         std::make_unique<ScheduleCosts>(CostEstimator(job_of(plan), request_.cluster, &shared_).state(plan));
   }

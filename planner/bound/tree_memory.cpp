@@ -150,8 +150,7 @@ std::shared_ptr<StateBytes> Tree::state_bytes(const Plan& plan, const std::vecto
   Plan plain = with(plan, ShardingChoice{});
   plain.recompute = program::Recompute::kNone;  // which goes with offloaded activations
   plain.stage_recompute.clear();
-  plain.recompute_modules.clear();
-  plain.recompute_layers = 0;
+  program::settle_recomputation(plain);
   const bool accumulates = micro_batches(plain) > 1, splits = program::traits_of(plain.schedule).splits_backward;
   std::vector<int> key{plain.tensor,
                        plain.context,

@@ -79,7 +79,7 @@ class AccelerateExport {
     }
     if (plan_.recompute == Recompute::kFull) {
       set("recompute_method", "uniform");
-      set("recompute_num_layers", "1");
+      set("recompute_num_layers", std::to_string(plan_.recompute_group));
     }
     set("use_distributed_optimizer", yes(plan_.zero_stage >= 1));
     set("attention_backend", plan_.attention == program::Attention::kFlash ? "flash" : "unfused");
@@ -141,6 +141,7 @@ class AccelerateExport {
   }
 
   void script_has_to(bool is_ddp) {
+    lose_groups(plan_, launch_.losses);
     if (is_ddp && plan_.recompute == Recompute::kFull) lose("recompute", "full; to be switched on in the script");
     if (plan_.recompute == Recompute::kSelective) lose("recompute", "selective; to be written in the script");
     if (plan_.offload.activations != Storage::kNone)

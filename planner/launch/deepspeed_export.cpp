@@ -133,7 +133,7 @@ class DeepspeedExport {
     if (plan_.attention == program::Attention::kFlash) add("use-flash-attn-v2");
     if (plan_.recompute == Recompute::kFull) {
       add("checkpoint-activations");
-      add("checkpoint-num-layers", {"1"});
+      add("checkpoint-num-layers", {std::to_string(plan_.recompute_group)});
       add("deepspeed-activation-checkpointing");
     }
     if (plan_.offload.optimizer == Storage::kHost) add("cpu-optimizer");

@@ -95,6 +95,16 @@ void lose_common(const program::Plan& plan, std::vector<Loss>& losses, bool bloc
   if (plan.precision == program::DType::kFp64) losses.push_back({"precision", "fp64; written as fp32"});
 }
 
+void lose_groups(const program::Plan& plan, std::vector<Loss>& losses) {
+  if (plan.recompute_group == 1) return;
+  losses.push_back(
+      {"recompute_group", fmt::format("{}; every layer is recomputed by itself", plan.recompute_group), "1"});
+}
+
+int recomputed_together(const program::Plan& plan) {
+  return plan.recompute_layers > 0 ? plan.recompute_layers : plan.recompute_group;
+}
+
 void lose_fp8(const program::Plan& plan, std::vector<Loss>& losses) {
   if (plan.fp8 == program::Fp8::kNone) return;
   losses.push_back({"fp8", fmt::format("{}; products stay in 16 bits", program::name_of(plan.fp8))});

@@ -39,11 +39,17 @@ std::string usual_schedule_of(const program::Plan& plan);
 /// but for those that recompute `blocks` of first layers, of their number.
 void lose_common(const program::Plan& plan, std::vector<Loss>& losses, bool blocks = false);
 
+/// Adds the loss of layers that are recomputed together, for trainers that recompute every layer by itself.
+void lose_groups(const program::Plan& plan, std::vector<Loss>& losses);
+
 /// Adds the loss of products in 8 bits, for trainers whose files do not ask for them here.
 void lose_fp8(const program::Plan& plan, std::vector<Loss>& losses);
 
 /// Adds the loss of moments in 16 bits, which are fp32 where the file is run: `why` they are.
 void lose_moments(const program::Plan& plan, std::string_view why, std::vector<Loss>& losses);
+
+/// Megatron's number of layers to recompute: with the method block the first so many, with uniform between checkpoints.
+int recomputed_together(const program::Plan& plan);
 
 /// What selective recomputation drops, as Megatron-Core names it.
 std::vector<std::string_view> module_names(const program::Plan& plan);

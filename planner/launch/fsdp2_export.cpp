@@ -135,6 +135,7 @@ class Fsdp2Export {
     lose_fields();
     lose_placement(plan_, kDataInsidePipeline, launch_.losses);
     lose_common(plan_, launch_.losses);
+    lose_groups(plan_, launch_.losses);
     lose_fp8(plan_, launch_.losses);
     lose_moments(plan_, "moments stay in fp32", launch_.losses);
     return std::move(launch_);

@@ -140,7 +140,7 @@ std::optional<program::Plan> as_launched(const program::Job& job, const std::vec
     }
   }
   if (!recomputes(launched.plan, program::Recompute::kSelective)) launched.plan.recompute_modules.clear();
-  if (!recomputes(launched.plan, program::Recompute::kFull)) launched.plan.recompute_layers = 0;
+  if (!recomputes(launched.plan, program::Recompute::kFull)) settle_full_recomputation(launched.plan);
   return any ? std::optional(launched.plan) : std::nullopt;
 }
 

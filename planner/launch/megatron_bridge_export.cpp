@@ -217,7 +217,7 @@ class MegatronBridgeExport {
     }
     if (full) {
       set_text(kModel, "recompute_method", plan_.recompute_layers > 0 ? "block" : "uniform");
-      set(kModel, "recompute_num_layers", std::max(1, plan_.recompute_layers));
+      set(kModel, "recompute_num_layers", recomputed_together(plan_));
     }
     if (plan_.offload.optimizer == Storage::kHost) {
       set_flag("cfg.optimizer", "optimizer_cpu_offload", true);

@@ -292,10 +292,11 @@ class MegatronBridgeImport {
       read_modules("cfg.model.recompute_modules", quoted_names(*modules), imported_);
     }
     const std::string method = settings_.text({"cfg.model.recompute_method"}).value_or("");
-    const std::int64_t layers = settings_.count({"cfg.model.recompute_num_layers"}).value_or(0);
+    const auto layers = static_cast<int>(settings_.count({"cfg.model.recompute_num_layers"}).value_or(0));
     const std::int64_t of_chunk = imported_.job.model.layers / std::max(1, plan_.chunks());
-    const bool some = plan_.recompute == program::Recompute::kFull && method == "block" && layers < of_chunk;
-    if (some) plan_.recompute_layers = static_cast<int>(layers);
+    const bool full = plan_.recompute == program::Recompute::kFull;
+    if (full && method == "block" && layers < of_chunk) plan_.recompute_layers = layers;
+    if (full && method == "uniform") plan_.recompute_group = std::max(1, layers);
     settings_.find({"cfg.optimizer.optimizer_offload_fraction"});
     if (settings_.is_on({"cfg.optimizer.optimizer_cpu_offload"})) plan_.offload.optimizer = program::Storage::kHost;
     plan_.moment_dtype = read_moments(settings_,

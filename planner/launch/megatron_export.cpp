@@ -154,7 +154,7 @@ class MegatronExport {
     if (plan_.recompute == Recompute::kFull) {
       add("recompute-granularity", "full");
       add("recompute-method", plan_.recompute_layers > 0 ? "block" : "uniform");
-      add("recompute-num-layers", std::max(1, plan_.recompute_layers));
+      add("recompute-num-layers", recomputed_together(plan_));
     }
     const program::Offload& offload = plan_.offload;
     if (offload.optimizer == Storage::kHost) {

@@ -262,9 +262,8 @@ void read_recompute(Settings& settings, Imported& imported) {
   if (plan.recompute == Recompute::kFull && method == "block") {
     const std::int64_t of_chunk = imported.job.model.layers / std::max(1, plan.chunks());
     if (layers < of_chunk) plan.recompute_layers = static_cast<int>(layers);
-  } else if (plan.recompute == Recompute::kFull && layers > 1) {
-    imported.losses.push_back({"--recompute-num-layers",
-                               fmt::format("{} layers between checkpoints; taken as every layer by itself", layers)});
+  } else if (plan.recompute == Recompute::kFull) {
+    plan.recompute_group = static_cast<int>(layers);
   }
   const Argument* modules = settings.find({"recompute-modules"});
   if (modules != nullptr) read_modules("--recompute-modules", modules->values, imported);

@@ -112,7 +112,7 @@ class NemoExport {
     const bool full = plan_.recompute == Recompute::kFull;
     const bool some = full && plan_.recompute_layers > 0;
     set(kConfig, "recompute_method", some ? "\"block\"" : full ? "\"uniform\"" : "None");
-    set(kConfig, "recompute_num_layers", full ? std::to_string(std::max(1, plan_.recompute_layers)) : "None");
+    set(kConfig, "recompute_num_layers", full ? std::to_string(recomputed_together(plan_)) : "None");
     set(kConfig, "attention_backend", plan_.attention == program::Attention::kFlash ? "\"flash\"" : "\"unfused\"");
     const bool half = plan_.precision == DType::kBf16 || plan_.precision == DType::kFp16;
     launch_.text += fmt::format(

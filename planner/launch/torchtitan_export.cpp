@@ -39,6 +39,7 @@ class TorchtitanExport {
                     machines.nodes, machines.devices));
     lose_fields();
     lose_common(plan_, launch_.losses);
+    lose_groups(plan_, launch_.losses);
     lose_fp8(plan_, launch_.losses);
     lose_moments(plan_, "moments stay in fp32", launch_.losses);
     return std::move(launch_);

@@ -45,6 +45,7 @@ const std::vector<SearchedField>& searched_fields() {
                                                   {"top_k_share", Level::kSplit, kArithmetic},
                                                   {"bucket_bytes", Level::kSplit, kUnsearched},
                                                   {"recompute_layers", Level::kSplit, kUnsearched},
+                                                  {"recompute_group", Level::kSplit, kUnsearched},
                                                   {"offload.gradients", Level::kSplit, kUnsearched},
                                                   {"offload.parameters", Level::kSplit, kUnsearched},
                                                   {"overlap.pipeline", Level::kSplit, kUnsearched},

@@ -67,11 +67,12 @@ SearchRequest with_fields_settled(SearchRequest request) {
   if (!request.cluster.homogeneous() && open("placement")) given.placement = Plan{}.placement;
   if (open("stage_recompute")) given.stage_recompute.clear();
   const bool full = given.recompute == program::Recompute::kFull && !open("recompute");
-  if (!open("recompute_layers") && given.recompute_layers > 0 && !full) {
+  for (const char* of_full : {"recompute_layers", "recompute_group"}) {
+    if (open(of_full) || full || text_of(given, of_full) == text_of(Plan{}, of_full)) continue;
     throw base::Failure(base::ErrorKind::kUsage,
-                        "recompute_layers is of full recomputation; fix recompute full, too, or leave it out");
+                        fmt::format("{} is of full recomputation; fix recompute full, too, or leave it out", of_full));
   }
-  if (!full) given.recompute_layers = 0;
+  if (!full) settle_full_recomputation(given);
   if (open("recompute_modules") && open("recompute")) given.recompute_modules.clear();
   if (open(kList)) given.replica_micro_batch.clear();
   Plan& plan = request.job.plan;

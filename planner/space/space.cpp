@@ -378,7 +378,7 @@ Plan with(Plan plan, const RecomputeChoice& recompute_choice) {
     plan.stage_recompute.assign(static_cast<std::size_t>(plan.chunks()), recompute_choice.recompute);
     std::fill_n(plan.stage_recompute.begin(), recompute_choice.more, recompute_choice.of_more);
   }
-  if (!recomputes(plan, Recompute::kFull)) plan.recompute_layers = 0;
+  if (!recomputes(plan, Recompute::kFull)) settle_full_recomputation(plan);
   return plan;
 }
 

@@ -50,6 +50,8 @@ bool has_even_layers(const Plan& plan) {
 constexpr TrainerRule kOneRecompute{"stage_recompute", "one choice holds for all stages", recomputes_alike, true};
 constexpr TrainerRule kAllLayers{"recompute_layers", "all layers of a stage are recomputed alike",
                                  [](const Plan& plan) { return plan.recompute_layers == 0; }, true};
+constexpr TrainerRule kEachLayer{"recompute_group", "every layer is recomputed by itself",
+                                 [](const Plan& plan) { return plan.recompute_group == 1; }, true};
 constexpr TrainerRule kUncompressed{"compression", "gradients go uncompressed",
                                     [](const Plan& plan) { return plan.compression == Compression::kNone; }, true};
 constexpr TrainerRule kWideMoments{"moment_dtype", "moments stay in fp32",
@@ -138,6 +140,7 @@ constexpr std::array<TrainerRule, 22> kTorchtitan{
      kDataInside,
      kOneRecompute,
      kAllLayers,
+     kEachLayer,
      kUncompressed,
      kWideMoments,
      kActivationsStay,
@@ -214,12 +217,13 @@ constexpr std::array<TrainerRule, 24> kDeepspeedWhole = [] {
 }();
 
 // A plain script around fully_shard: what planner/launch/fsdp2_export.cpp writes.
-constexpr std::array<TrainerRule, 18> kFsdp2{
+constexpr std::array<TrainerRule, 19> kFsdp2{
     {kOneReplicaSize,
      kWideGathers,
      kNoNodesByStage,
      kOneRecompute,
      kAllLayers,
+     kEachLayer,
      kUncompressed,
      kWideMoments,
      kActivationsStay,

@@ -117,8 +117,8 @@ struct Bucket {
 struct Segment {
   std::string name;  ///< "embedding", "layer 2", "head", "mtp 0", …
   std::int32_t begin = 0, end = 0;
-  std::int16_t part = 0;  ///< which part of the model, as the body comes to them; one has several segments where
-                          ///< exchanges with the experts overlap with another pass
+  std::int16_t part = 0;  ///< which part of the model, as the body comes to their ends; one has several segments where
+                          ///< exchanges with the experts overlap with another pass, or layers are made again together
   bool turn = false;      ///< waits for such an exchange: in a pair (Task::beside) the other pass runs before it
 };
 

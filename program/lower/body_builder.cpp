@@ -63,10 +63,12 @@ void BodyBuilder::begin(const std::string& name, Space workspace) {
   temporaries_.clear();
 }
 
-void BodyBuilder::segment(const std::string& name) {
+void BodyBuilder::segment(const std::string& name) { segment(name, body_.parts()); }
+
+void BodyBuilder::segment(const std::string& name, int part) {
   close_segment();
   const auto here = static_cast<std::int32_t>(body_.ops.size());
-  body_.segments.push_back({name, here, here, static_cast<std::int16_t>(body_.parts())});
+  body_.segments.push_back({name, here, here, static_cast<std::int16_t>(part)});
 }
 
 void BodyBuilder::cut(const std::string& name) {

@@ -26,6 +26,8 @@ class BodyBuilder {
   void begin(const std::string& name, Space workspace = Space::kWorkspace);
   /// Begins a segment, the first of a part of the model.
   void segment(const std::string& name);
+  /// Begins a segment of the given part, whose last one it may not be: those of other parts may come between.
+  void segment(const std::string& name, int part);
   /// Begins another segment of the same part. No segment of a part is empty but its only one.
   void cut(const std::string& name);
   /// Appends an op; FLOPs and bytes are filled in by `finish`.

@@ -36,6 +36,7 @@ Verdict check_ranges(const Job& job) {
                                                          {"data", plan.data},
                                                          {"expert", plan.expert},
                                                          {"micro_batch", plan.micro_batch},
+                                                         {"recompute_group", plan.recompute_group},
                                                          {"sequence", job.training.sequence},
                                                          {"global_batch", job.training.global_batch}};
   constexpr std::int64_t kMost = 1 << 24;

@@ -330,6 +330,8 @@ ChunkKey with_recompute(ChunkKey key, const Plan& plan, int position) {
       plan.stage_recompute.empty() ? plan.recompute : plan.stage_recompute[static_cast<std::size_t>(position)];
   const bool some = key.recompute == Recompute::kFull && plan.recompute_layers < key.layers;
   key.again = some ? plan.recompute_layers : 0;
+  const int most = std::max(2, key.layers);  // one layer has the segments of several
+  key.group = key.recompute == Recompute::kFull ? std::min(plan.recompute_group, most) : 1;
   key.modules = key.recompute == Recompute::kSelective ? modules_of(plan) : ModuleSet{};
   return key;
 }

@@ -17,6 +17,7 @@ struct ChunkKey {
   ModuleSet modules{};  ///< that are dropped; empty unless `recompute` is selective
   int again = 0;        ///< first layers that are recomputed whole, fewer than all; 0: all, where `recompute` is full
   int phase = 0;        ///< the first layer of the model from which on as many are of the same kinds
+  int group = 1;        ///< layers made again together, from the input of the first of them
   bool operator==(const ChunkKey&) const = default;
 };
 

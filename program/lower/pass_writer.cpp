@@ -61,7 +61,9 @@ void PassWriter::place_inputs() {
   for (int layer = 0; layer < key_.layers; ++layer) in_loss = in_loss || shape_.kind(layer).mixture;
   if (in_loss) loss_ = builder_.view("loss", Space::kScalar, DType::kFp64, 1, 0);
   for (int layer = 1; layer < key_.layers + (key_.head ? 1 : 0); ++layer) {
-    inputs_.push_back(builder_.place(fmt::format("layer {} input", layer), Space::kFrame, shape_.type, elements_));
+    const bool stays = layer == key_.layers || begins_group(layer);
+    const std::string name = fmt::format("layer {} input", layer);
+    inputs_.push_back(stays ? builder_.place(name, Space::kFrame, shape_.type, elements_) : kNoBuffer);
   }
   if (key_.head) head_ = writer_.keep_head(inputs_.back(), chunk_.labels);
   place_modules();
@@ -76,6 +78,15 @@ void PassWriter::place_modules() {
     chunk_.later_labels.push_back(labels);
     modules_.push_back(writer_.keep_module(key_.layers + i, normed, read, labels));
     normed = modules_.back().head.norm, read = labels;
+  }
+}
+
+// Those that do not outlive the body.
+void PassWriter::place_inner_inputs(const char* name) {
+  for (int layer = 1; layer < key_.layers; ++layer) {
+    if (begins_group(layer)) continue;
+    inputs_[static_cast<std::size_t>(layer)] =
+        builder_.temporary(fmt::format("layer {} {}", layer, name), shape_.type, elements_);
   }
 }
 
@@ -110,6 +121,7 @@ void PassWriter::keep_layers_of_forward() {
 
 int PassWriter::write_forward(const char* name) {
   builder_.begin(name, shape_.pairs ? Space::kForwardWorkspace : Space::kWorkspace);
+  place_inner_inputs("input");
   keep_layers_of_forward();
   if (key_.embedding) builder_.segment("embedding"), writer_.embedding_forward(chunk_.ids, inputs_.front());
   for (int layer = 0; layer < key_.layers; ++layer) {
@@ -127,19 +139,34 @@ int PassWriter::write_forward(const char* name) {
 void PassWriter::write_backward() {
   writer_.delay_weights(splits_backward_);
   builder_.begin("backward");
+  place_inner_inputs("input again");
   for (int layer = 0; layer < all_layers(); ++layer) {
     if (recomputes(layer)) kept(layer) = keep_nothing(layer);
   }
-  int d = key_.head ? head_gradient() : output_;
+  layers_backward(key_.head ? head_gradient() : output_);
+  if (!splits_backward_) embedding_backward();
+  chunk_.backward = append();
+}
+
+// `d`: gradient of the last one's output.
+void PassWriter::layers_backward(int d) {
   for (int layer = key_.layers - 1; layer >= 0; --layer) {
-    builder_.segment(fmt::format("layer {}", layer));
-    layer_again(layer);
+    if (in_groups() && ends_group(layer)) group_again(layer);
+    builder_.segment(fmt::format("layer {}", layer), part_back(layer));
+    if (!in_groups()) layer_again(layer);
     const int d_input = gradient_of_input(layer, d);
     writer_.layer_backward(layer, kept(layer), d, d_input);
     d = d_input;
   }
-  if (!splits_backward_) embedding_backward();
-  chunk_.backward = append();
+}
+
+// The layers of a group, which end with `last`, one after the other: what each of them saves is there until its own
+// backward.
+void PassWriter::group_again(int last) {
+  for (int layer = last - last % key_.group; layer <= last; ++layer) {
+    builder_.segment(fmt::format("layer {} again", layer), part_back(layer));
+    layer_again(layer);
+  }
 }
 
 std::string PassWriter::module_name(int layer) const { return fmt::format("mtp {}", layer - key_.layers); }
@@ -177,7 +204,9 @@ int PassWriter::head_gradient() {
 // What the forward did not keep of a layer.
 void PassWriter::layer_again(int layer) {
   if (recomputes(layer)) {
-    const int again = builder_.temporary(fmt::format("layer {} output again", layer), shape_.type, elements_);
+    const bool is_read = layer < key_.layers && !ends_group(layer);
+    const int again = is_read ? output_of(layer)
+                              : builder_.temporary(fmt::format("layer {} output again", layer), shape_.type, elements_);
     writer_.layer_forward(layer, kept(layer), again, Pass::kRecompute);
   } else if (!key_.modules.empty()) {
     kept(layer) = writer_.keep_again(layer, kept(layer), key_.modules, true);

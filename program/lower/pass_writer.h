@@ -37,6 +37,9 @@ class PassWriter {
   int modules_backward();
   int head_gradient();
   void layer_again(int layer);
+  void layers_backward(int d);
+  void group_again(int last);
+  void place_inner_inputs(const char* name);
   int gradient_of_input(int layer, int d);
   void embedding_backward();
   int transfer(OpKind kind, Pass pass, int buffer);
@@ -57,6 +60,11 @@ class PassWriter {
   bool recomputes(int layer) const {
     return key_.recompute == Recompute::kFull && (key_.again == 0 || layer < key_.again);
   }
+  /// Whether layers are made again together; each pass then has its segment.
+  bool in_groups() const { return key_.group > 1; }
+  bool begins_group(int layer) const { return layer % key_.group == 0; }
+  bool ends_group(int layer) const { return layer + 1 == key_.layers || begins_group(layer + 1); }
+  int part_back(int layer) const { return chunk_.parts_at_end() + key_.layers - 1 - layer; }
   LayerKept keep_nothing(int layer);
   int input_of_kept(int layer) const { return layer < key_.layers ? input_of(layer) : module(layer).input; }
 
@@ -70,7 +78,7 @@ class PassWriter {
   const std::int64_t elements_;  ///< of what passes between layers
   const bool splits_backward_;
   int output_ = kNoBuffer, loss_ = kNoBuffer;
-  std::vector<int> inputs_;  ///< of every layer, and of the head
+  std::vector<int> inputs_;  ///< of every layer, and of the head; within a group those of the current body
   LayerWriter::HeadKept head_;
   std::vector<LayerWriter::ModuleKept> modules_;
   std::vector<LayerKept> kept_;  ///< by layer, modules' last

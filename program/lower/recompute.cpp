@@ -15,6 +15,15 @@ std::optional<Infeasible> check_recomputation(const Job& job) {
     return Infeasible{"recompute-layers-need-full",
                       "recompute_layers without full recomputation; use recompute full, or leave them out"};
   }
+  if (plan.recompute_group > 1 && !recomputes(plan, Recompute::kFull)) {
+    return Infeasible{"recompute-group-needs-full",
+                      "recompute_group without full recomputation; use recompute full, or 1"};
+  }
+  if (plan.recompute_group > 1 && plan.recompute_layers > 0) {
+    return Infeasible{"recompute-group-or-layers",
+                      "recompute_group and recompute_layers: all layers are made again, in groups, or the first ones, "
+                      "each by itself; leave one of them out"};
+  }
   if (plan.recompute_modules.empty()) return std::nullopt;
   if (!recomputes(plan, Recompute::kSelective)) {
     return Infeasible{"recompute-modules-need-selective",

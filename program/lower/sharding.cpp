@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <functional>
+#include <map>
 #include <numeric>
+#include <utility>
 
 #include "program/ir/alignment.h"
 #include "program/schedules/schedule.h"
@@ -32,23 +34,18 @@ void place_slots(ChunkTemplate& kind, std::int64_t size, int slots, std::int64_t
   }
 }
 
-// By bucket: the segments whose ops touch a buffer of it. `bucket_of`: by buffer; -1: of none.
-template <class Operands>
-std::vector<SegmentRange> scan(const Body& body, const ChunkTemplate& kind, const std::vector<int>& bucket_of,
-                               Operands operands) {
-  std::vector<SegmentRange> ranges(kind.buckets.size());
+// Calls `touch(bucket, segment)` for every operand in a bucket, in the order of the ops. `bucket_of`: by buffer; -1: of
+// none.
+template <class Operands, class Touch>
+void for_each_touch(const Body& body, const std::vector<int>& bucket_of, Operands operands, const Touch& touch) {
   for (std::size_t s = 0; s < body.segments.size(); ++s) {
     for (int i = body.segments[s].begin; i < body.segments[s].end; ++i) {
       for (const int b : operands(body.ops[static_cast<std::size_t>(i)])) {
         const int bucket = b == kNoBuffer ? -1 : bucket_of[static_cast<std::size_t>(b)];
-        if (bucket < 0) continue;
-        SegmentRange& range = ranges[static_cast<std::size_t>(bucket)];
-        if (range.first < 0) range.first = static_cast<std::int16_t>(s);
-        range.last = static_cast<std::int16_t>(s);
+        if (bucket >= 0) touch(static_cast<std::size_t>(bucket), static_cast<std::int16_t>(s));
       }
     }
   }
-  return ranges;
 }
 
 std::vector<int> buckets_of_buffers(const ChunkTemplate& kind, int Parameter::*buffer) {
@@ -128,9 +125,29 @@ void place_shards(ChunkTemplate& kind, const Job& job, const Sharding& sharding,
   }
 }
 
-std::vector<SegmentRange> parameter_readers(const Program& program, const Body& body) {
+std::vector<BucketUse> parameter_uses(const Program& program, const Body& body) {
   const ChunkTemplate& kind = program.kind_of(body);
-  return scan(body, kind, buckets_of_buffers(kind, &Parameter::value), [](const Op& op) { return op.in; });
+  const std::vector<int> bucket_of = buckets_of_buffers(kind, &Parameter::value);
+  std::vector<BucketUse> uses;
+  std::vector<int> last_use(kind.buckets.size(), -1);  // by bucket
+  std::map<std::int64_t, std::size_t> last_of_slot;    // by slot: the bucket in it
+  for_each_touch(
+      body, bucket_of, [](const Op& op) { return op.in; },
+      [&](std::size_t bucket, std::int16_t segment) {
+        const std::int64_t slot = kind.buckets[bucket].parameter_slot;
+        const auto [holds, fresh] = last_of_slot.try_emplace(slot, bucket);
+        const bool is_gone = slot >= 0 && holds->second != bucket;
+        holds->second = bucket;
+        int& last = last_use[bucket];
+        if (last >= 0 && !is_gone) {
+          uses[static_cast<std::size_t>(last)].segments.last = segment;
+          return;
+        }
+        last = static_cast<int>(uses.size());
+        uses.push_back({bucket, {segment, segment}});
+      });
+  std::ranges::stable_sort(uses, {}, [](const BucketUse& use) { return std::pair(use.segments.first, use.bucket); });
+  return uses;
 }
 
 std::vector<SegmentRange> gradient_writers(const Program& program, const Body& body, bool head_use) {
@@ -138,7 +155,15 @@ std::vector<SegmentRange> gradient_writers(const Program& program, const Body& b
   std::vector<int> bucket_of = buckets_of_buffers(kind, &Parameter::gradient);
   if (head_use && kind.tied_head_gradient != kNoBuffer)
     bucket_of[static_cast<std::size_t>(kind.tied_head_gradient)] = 0;
-  return scan(body, kind, bucket_of, [](const Op& op) { return op.out; });
+  std::vector<SegmentRange> ranges(kind.buckets.size());
+  for_each_touch(
+      body, bucket_of, [](const Op& op) { return op.out; },
+      [&](std::size_t bucket, std::int16_t segment) {
+        SegmentRange& range = ranges[bucket];
+        if (range.first < 0) range.first = segment;
+        range.last = segment;
+      });
+  return ranges;
 }
 
 std::vector<std::size_t> buckets_in_order(const std::vector<SegmentRange>& ranges, std::int16_t SegmentRange::*when) {

@@ -42,12 +42,21 @@ struct SegmentRange {
   std::int16_t first = -1, last = -1;
 };
 
-/// By bucket: the segments of a body that read its parameters, or write its gradients: both uses of a tied weight, or,
-/// without `head_use`, not what accumulates apart.
-std::vector<SegmentRange> parameter_readers(const Program& program, const Body& body);
+/// The segments of a body in which a bucket's parameters are read from its slot.
+struct BucketUse {
+  std::size_t bucket = 0;
+  SegmentRange segments;
+};
+/// In the order in which they begin; ties as buckets are stored. A bucket has more than one use where another takes its
+/// slot in between; else one, with both uses of a tied weight.
+std::vector<BucketUse> parameter_uses(const Program& program, const Body& body);
+
+/// By bucket: the segments of a body that write its gradients: both uses of a tied weight, or, without `head_use`, not
+/// what accumulates apart.
 std::vector<SegmentRange> gradient_writers(const Program& program, const Body& body, bool head_use = true);
 
-/// Buckets that a body touches, in the order in which `when` (first or last segment) says so; ties as they are stored.
+/// Buckets that a body writes to, in the order in which `when` (first or last segment) says so; ties as they are
+/// stored.
 std::vector<std::size_t> buckets_in_order(const std::vector<SegmentRange>& ranges, std::int16_t SegmentRange::*when);
 
 /// Whether bucket `bucket` holds the embedding or the head.

@@ -11,9 +11,9 @@ const ChunkTemplate& ShardedTasks::kind_of(const Task& task) const {
   return program_.kinds[static_cast<std::size_t>(kind_index(task))];
 }
 
-const std::vector<SegmentRange>& ShardedTasks::readers(int body) {
+const std::vector<BucketUse>& ShardedTasks::readers(int body) {
   const auto [at, fresh] = readers_.try_emplace(body);
-  if (fresh) at->second = parameter_readers(program_, program_.bodies[static_cast<std::size_t>(body)]);
+  if (fresh) at->second = parameter_uses(program_, program_.bodies[static_cast<std::size_t>(body)]);
   return at->second;
 }
 
@@ -65,9 +65,7 @@ void ShardedTasks::gather(int task) {
   if (!gathers_in_passes()) return;
   const Task pass = role_.tasks[static_cast<std::size_t>(task)];
   const ChunkTemplate& kind = kind_of(pass);
-  const auto& ranges = readers(pass.body);
-  for (const std::size_t b : buckets_in_order(ranges, &SegmentRange::first)) {
-    const SegmentRange range = ranges[b];
+  for (const auto& [b, range] : readers(pass.body)) {
     if (sharding_.gathers_first) {
       const auto first = gathered_first_.find({pass.chunk, b});
       if (first == gathered_first_.end()) continue;

@@ -50,19 +50,20 @@ class ShardedTasks {
   void reduce(int pass);
   int kind_index(const Task& task) const;
   const ChunkTemplate& kind_of(const Task& task) const;
-  const std::vector<SegmentRange>& readers(int body);
+  const std::vector<BucketUse>& readers(int body);
   const std::vector<SegmentRange>& writers(int body);
 
   const Program& program_;
   Role& role_;
   Sharding sharding_;
-  std::map<int, std::vector<SegmentRange>> readers_, writers_;  // by body
-  std::vector<Moment> reached_;                                 // every use of a bucket so far, in order
-  std::map<Slot, Moment> last_reader_;                          // of a parameter slot
-  std::map<BucketOf, Moment> last_staged_;                      // by chunk and staging slot of parameters
-  std::map<Slot, int> last_reduction_;                          // of a gradient slot
-  std::map<BucketOf, int> reduced_;                             // the last reduction of a bucket
-  std::map<BucketOf, int> gathered_first_;                      // until its first forward waited for it
+  std::map<int, std::vector<BucketUse>> readers_;     // by body
+  std::map<int, std::vector<SegmentRange>> writers_;  // likewise
+  std::vector<Moment> reached_;                       // every use of a bucket so far, in order
+  std::map<Slot, Moment> last_reader_;                // of a parameter slot
+  std::map<BucketOf, Moment> last_staged_;            // by chunk and staging slot of parameters
+  std::map<Slot, int> last_reduction_;                // of a gradient slot
+  std::map<BucketOf, int> reduced_;                   // the last reduction of a bucket
+  std::map<BucketOf, int> gathered_first_;            // until its first forward waited for it
   int last_pass_ = -1;
   int serial_ = -1;  // a reduction that the next pass waits for, where reductions do not overlap
 };

@@ -136,6 +136,13 @@ PlanField first_layers() {
   return layers;
 }
 
+PlanField layer_group() {
+  PlanField layers = count("recompute_group", FieldGroup::kMemory, "Recomputed together",
+                           "Layers that full recomputation makes again together, from one kept input");
+  layers.absent_when_empty = true;
+  return layers;
+}
+
 PlanField module_list() {
   PlanField modules = choice("recompute_modules", FieldGroup::kMemory, "Recomputed modules", "NAME,NAME,...",
                              "What selective recomputation drops: core_attn, mlp, moe, shared_experts, layernorm, "
@@ -228,6 +235,7 @@ std::vector<PlanField> execution_fields() {
           TRIVIUM_FIELD(recompute)),
       row(by_chunk, TRIVIUM_FIELD(stage_recompute)),
       row(first_layers(), TRIVIUM_FIELD(recompute_layers)),
+      row(layer_group(), TRIVIUM_FIELD(recompute_group)),
       row(module_list(), TRIVIUM_FIELD(recompute_modules)),
       row(choice("precision", kSoftware, "Precision", "TYPE",
                  "bf16, fp16, fp32 or fp64; default: what the devices do best", names_to<DType::kFp16>),

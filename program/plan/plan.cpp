@@ -69,6 +69,7 @@ std::string summary(const Plan& plan) {
   text += " recompute=";
   text += plan.stage_recompute.empty() ? std::string(name_of(plan.recompute)) : run_lengths(plan.stage_recompute);
   if (plan.recompute_layers > 0) text += fmt::format("({} layers)", plan.recompute_layers);
+  if (plan.recompute_group > 1) text += fmt::format("(groups of {})", plan.recompute_group);
   if (!plan.recompute_modules.empty()) text += fmt::format("({})", names_of(plan.recompute_modules));
   if (plan.scatter_gather != ScatterGather::kStack) {
     text += fmt::format(" scatter-gather={}", name_of(plan.scatter_gather));
@@ -97,6 +98,16 @@ ModuleSet modules_of(const Plan& plan) {
   ModuleSet modules;
   for (const Module module : plan.recompute_modules) modules.insert(module);
   return modules.empty() ? ModuleSet{Module::kCoreAttention} : modules;
+}
+
+void settle_recomputation(Plan& plan) {
+  plan.recompute_modules.clear();
+  settle_full_recomputation(plan);
+}
+
+void settle_full_recomputation(Plan& plan) {
+  plan.recompute_layers = 0;
+  plan.recompute_group = 1;
 }
 
 int Plan::stage_of(int position) const { return traits_of(schedule).stage_of(position, pipeline); }

@@ -64,6 +64,7 @@ struct Plan {
   Recompute recompute = Recompute::kNone;
   std::vector<Recompute> stage_recompute;  ///< per chunk; empty: `recompute` everywhere
   int recompute_layers = 0;                ///< first ones of every chunk that full recomputation makes again; 0: all
+  int recompute_group = 1;                 ///< layers between two kept inputs of full recomputation
   std::vector<Module> recompute_modules;   ///< that selective recomputation drops; empty: core_attn
   DType precision = DType::kBf16;
   Fp8 fp8 = Fp8::kNone;  ///< products of the layers; all else stays in `precision`
@@ -109,6 +110,11 @@ bool recomputes(const Plan& plan, Recompute how);
 
 /// What chunks with selective recomputation drop.
 ModuleSet modules_of(const Plan& plan);
+
+/// Leaves the details of recomputation at what they are unless told: recompute_modules, recompute_layers and
+/// recompute_group, or of these what is of full recomputation alone.
+void settle_recomputation(Plan& plan);
+void settle_full_recomputation(Plan& plan);
 
 struct StackTraits;
 

@@ -60,15 +60,17 @@ class SlotChecker {
     });
   }
 
-  // The bucket's collective of this pass that comes with it: the bodies say which bucket it moves.
-  int partner(const std::vector<int>& bodies, std::size_t bucket, int pass, bool gather) const {
+  // The bucket's collective of this pass that comes with it, or with its use after `before` other ones: the bodies say
+  // which bucket it moves.
+  int partner(const std::vector<int>& bodies, std::size_t bucket, int pass, bool gather, int before = 0) const {
     const auto waits_for = [&](int id, int other) {
       const auto& after = task_of(id).after;
       return std::any_of(after.begin(), after.end(), [&](const Dependency& d) { return d.task == other; });
     };
     const auto [begin, end] = moving_.equal_range({bodies[bucket], task_of(pass).chunk, task_of(pass).micro_batch});
     for (auto at = begin; at != end; ++at) {
-      if (gather ? waits_for(pass, at->second) : waits_for(at->second, pass)) return at->second;
+      const bool comes = gather ? waits_for(pass, at->second) : waits_for(at->second, pass);
+      if (comes && before-- == 0) return at->second;
     }
     return -1;
   }
@@ -76,12 +78,12 @@ class SlotChecker {
   void read_parameters(int id) {
     const Task& task = task_of(id);
     const ChunkTemplate& kind = program_.kinds[static_cast<std::size_t>(kind_index(task))];
-    const auto ranges = parameter_readers(program_, program_.body_of(task));
-    for (const std::size_t b : buckets_in_order(ranges, &SegmentRange::first)) {
+    std::map<std::size_t, int> seen;  // uses by bucket
+    for (const auto& [b, range] : parameter_uses(program_, program_.body_of(task))) {
       const std::int64_t offset = kind.buckets[b].parameter_slot;
       if (offset < 0) continue;
       const Slot slot{kind_index(task), offset};
-      const int gather = partner(kind.gather, b, id, true);
+      const int gather = partner(kind.gather, b, id, true, seen[b]++);
       User& reader = reader_[slot];
       if (gather < 0) {
         const auto holds = content_.find(slot);
@@ -89,7 +91,7 @@ class SlotChecker {
           complain(id, fmt::format("reads bucket {} that nothing gathered", b));
         }
       } else {
-        if (!waits(id, ranges[b].first, {gather, kWholeTask}))
+        if (!waits(id, range.first, {gather, kWholeTask}))
           complain(id, fmt::format("reads bucket {} before it is gathered", b));
         const auto last = static_cast<std::int16_t>(program_.body_of(task_of(gather)).segments.size() - 1);
         if (reader.task >= 0 && !waits(gather, last, reader))
@@ -97,7 +99,7 @@ class SlotChecker {
         if (last > 0) stage(gather, task.chunk, b);
       }
       content_[slot] = {task.chunk, b};
-      reader = {id, ranges[b].last};
+      reader = {id, range.last};
     }
   }
 

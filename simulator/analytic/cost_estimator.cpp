@@ -194,13 +194,16 @@ std::int64_t CostEstimator::least(const ByLayerKind<std::int64_t>& by_kind) cons
 const KindCosts& CostEstimator::costs(const ChunkKey& key, int stage, SharedCosts::Part part, bool leads_back) {
   StagePlace place = (*places_)[static_cast<std::size_t>(stage)];
   if (leads_back) place.transfers = -1 - place.transfers;
-  const ChunkKey alike{1, key.embedding, key.head, key.recompute, key.modules};
+  ChunkKey alike = layer_of(key);
+  alike.embedding = key.embedding;
+  alike.head = key.head;
   for (const Asked& asked : asked_) {
     if (asked.key == alike && asked.place == place && asked.part == part) return *asked.costs;
   }
   std::vector<KindCosts> by_kind;
   for (const models::LayersOfKind& kind : layer_kinds()) {
-    const ChunkKey one{1, key.embedding, key.head, key.recompute, key.modules, 0, static_cast<int>(kind.first)};
+    ChunkKey one = alike;
+    one.phase = static_cast<int>(kind.first);
     by_kind.push_back(shared_->costs(
         job(), one, place, part,
         [&](const ChunkKey& wanted, const SharedCosts::Wanted& of) { return anew(wanted, stage, leads_back, of); }));
@@ -243,25 +246,6 @@ std::vector<CostEstimator::StagePass> CostEstimator::passes_with(
                       merged_lanes_ ? 0 : layer(c.copies.layer)});
   }
   return passes;
-}
-
-std::int64_t CostEstimator::layer_ps() {
-  std::int64_t fastest = 0;
-  for (int stage = 0; stage < job().plan.pipeline; ++stage) {
-    const bool seen = stage > 0 && (*places_)[static_cast<std::size_t>(stage)].passes == places_->front().passes;
-    if (seen) continue;
-    Plan alike = job().plan;
-    alike.stage_recompute.clear();
-    if (alike.recompute_layers > 0) alike.recompute = program::Recompute::kNone;
-    const KindCosts& c = costs(program::with_recompute({1}, alike, 0), stage, SharedCosts::Part::kPasses);
-    ByLayerKind<std::int64_t> passes{};
-    for (std::size_t kind = 0; kind < passes.size(); ++kind) {
-      passes[kind] = c.forward.layer[kind] + c.backward.layer[kind] + c.weights.layer[kind];
-    }
-    const std::int64_t longer = std::max(least(passes), least(c.exchanges.layer));  // of two lanes
-    fastest = stage == 0 ? longer : std::min(fastest, longer);
-  }
-  return fastest;
 }
 
 ScheduleCosts CostEstimator::empty_schedule_costs(const Plan& plan, std::size_t chunks) const {
@@ -350,7 +334,8 @@ ScheduleCosts CostEstimator::state(const Plan& plan) {
     const int stage = plan.stage_of(static_cast<int>(i));
     const Serial serial = serial_of(chunks[i], stage);
     if (!merged_lanes_ && plan.bucket_bytes == 0) {
-      const KindCosts& middle = costs({1, false, false, chunks[i].recompute, chunks[i].modules}, stage);
+      const KindCosts& middle = costs(layer_of(chunks[i]), stage);
+      schedule_costs.chunks[i].again_first = chunks[i].group > 1;
       if (sharding_.gradients) schedule_costs.chunks[i].reduce_layer = middle.reduce.layer.front();
       if (sharding_.parameters && sharding_.ahead == 0)
         schedule_costs.chunks[i].gather_layer = middle.gather.layer.front();
@@ -404,7 +389,7 @@ std::int64_t CostEstimator::state_copies(const ChunkKey& key, const KindCosts& c
 // after its output left, is left out: the first layers gathered and the last reduced.
 CostEstimator::Serial CostEstimator::serial_of(const ChunkKey& key, int stage) {
   if (job().plan.bucket_bytes > 0) return {};
-  const KindCosts& middle = costs({1, false, false, key.recompute, key.modules}, stage);
+  const KindCosts& middle = costs(layer_of(key), stage);
   const auto layers = [&](int apart) { return std::max(0, key.layers - 1 - apart); };
   Serial serial;
   if (sharding_.parameters && (merged_lanes_ || sharding_.ahead == 0)) {
@@ -422,7 +407,7 @@ void CostEstimator::add_bus(ScheduleCosts& schedule_costs, const ChunkKey& key, 
   if (job().plan.bucket_bytes > 0 || merged_lanes_) return;
   const int stage =
       program::traits_of(schedule_costs.schedule).stage_of(static_cast<int>(position), schedule_costs.pipeline);
-  const KindCosts& middle = costs({1, false, false, key.recompute, key.modules}, stage);
+  const KindCosts& middle = costs(layer_of(key), stage);
   const std::int64_t gather = least(middle.gather_bus.layer), reduce = least(middle.reduce_bus.layer);
   const auto inside = [&](int apart) { return std::max(0, key.layers - 1 - apart); };
   ScheduleCosts::Chunk& chunk = schedule_costs.chunks[position];
@@ -460,7 +445,7 @@ void CostEstimator::add_ending(ScheduleCosts& schedule_costs, const Plan& plan, 
   for (int v = 0; v < plan.virtual_stages; ++v) {
     const auto position = static_cast<std::size_t>(plan.position_of(stage, v));
     const ChunkKey& chunk = chunks[position];
-    const KindCosts &c = costs(chunk, stage), &middle = costs({1, false, false, chunk.recompute, chunk.modules}, stage);
+    const KindCosts &c = costs(chunk, stage), &middle = costs(layer_of(chunk), stage);
     const Counts layers = layers_of(chunk);
     if (v == 0) ending.first_optimizer = c.first_optimizer;
     const std::int64_t reduce = c.reduce.of(layers);

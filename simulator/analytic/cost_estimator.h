@@ -103,6 +103,8 @@ class CostEstimator {
   ScheduleCosts passes_of(const program::Plan& plan, const std::vector<program::ChunkKey>& chunks,
                           const CostsOf& costs_of) const;
   std::vector<program::ChunkKey> keys_of(const program::Plan& plan) const;  // of every chunk, in model order
+  /// One layer without ends, of any kind, that recomputes as the chunk does.
+  static program::ChunkKey layer_of(const program::ChunkKey& key);
   /// Passes, or all else that is wanted.
   KindCosts anew(const program::ChunkKey& one_layer, int stage, bool leads_back,
                  const SharedCosts::Wanted& wanted) const;
@@ -129,6 +131,7 @@ class CostEstimator {
   void add_ending(ScheduleCosts& schedule_costs, const program::Plan& plan,
                   const std::vector<program::ChunkKey>& chunks, int stage);
   Bytes bytes(const program::ChunkKey& key);
+  Bytes bytes_of_groups(const program::ChunkKey& key);
   Bytes lowered_bytes(const program::ChunkKey& key);
   Bytes least_bytes(const program::ChunkKey& key);
   /// How many of the chunk's last layers are all dense, or all mixtures.

@@ -11,6 +11,20 @@ namespace {
 using program::ChunkKey;
 
 constexpr int kLayersBuilt = 2;  // the second shows what a layer adds
+constexpr int kGroupsBuilt = 2;  // besides the last, which may be shorter: the second shows what a group adds
+
+// What `times` more would take of what `more` has beyond `less`.
+program::ChunkBytes grown(const program::ChunkBytes& more, const program::ChunkBytes& less, int times) {
+  program::ChunkBytes bytes = more;
+  for (std::size_t space = 0; space < bytes.size(); ++space) {
+    const auto which = static_cast<program::Space>(space);
+    const bool shared = program::is_workspace(which) || which == program::Space::kGathered ||
+                        which == program::Space::kStaging;  // a few at a time
+    if (!shared) bytes[space] += (more[space] - less[space]) * times;
+  }
+  bytes.cast_numbers += (more.cast_numbers - less.cast_numbers) * times;
+  return bytes;
+}
 
 }  // namespace
 
@@ -103,25 +117,29 @@ std::vector<StageMemory> CostEstimator::memory(const program::Plan& plan) {
 // that are all dense, or all mixtures, adds the same; what a layer keeps does not depend on its window, but on whether
 // its heads are normalised.
 CostEstimator::Bytes CostEstimator::bytes(const ChunkKey& key) {
+  if (key.group > 1) return bytes_of_groups(key);
   const int alike = layers_alike(key);
   if (alike <= kLayersBuilt || job().plan.bucket_bytes > 0) return lowered_bytes(key);
   ChunkKey shorter = key, shortest = key;
   shorter.layers = key.layers - alike + kLayersBuilt;
   shortest.layers = shorter.layers - 1;
   const Bytes more = lowered_bytes(shorter), less = lowered_bytes(shortest);
-  Bytes bytes = more;
-  for (std::size_t space = 0; space < bytes.size(); ++space) {
-    const auto which = static_cast<program::Space>(space);
-    const bool shared = program::is_workspace(which) || which == program::Space::kGathered ||
-                        which == program::Space::kStaging;  // a few at a time
-    if (!shared) bytes[space] += (more[space] - less[space]) * (alike - kLayersBuilt);
-  }
-  bytes.cast_numbers += (more.cast_numbers - less.cast_numbers) * (alike - kLayersBuilt);
-  return bytes;
+  return grown(more, less, alike - kLayersBuilt);
 }
 
-// A chunk of one layer keeps in its frame what the layer does, its input and its output; every layer has an input
-// there.
+// Of layers that are all alike, each group but the last adds the same; any one of them shows how much room it takes to
+// go back through it. Other chunks are built whole.
+CostEstimator::Bytes CostEstimator::bytes_of_groups(const ChunkKey& key) {
+  const int rest = (key.layers - 1) % key.group + 1, more_groups = (key.layers - rest) / key.group - kGroupsBuilt;
+  if (layer_kinds().size() > 1 || more_groups <= 0 || job().plan.bucket_bytes > 0) return lowered_bytes(key);
+  ChunkKey shorter = key, shortest = key;
+  shorter.layers = rest + kGroupsBuilt * key.group;
+  shortest.layers = shorter.layers - key.group;
+  return grown(lowered_bytes(shorter), lowered_bytes(shortest), more_groups);
+}
+
+// A chunk of one layer keeps in its frame what the layer does, its input and its output; every layer, or the first of
+// those that are made again together, has an input there.
 CostEstimator::Bytes CostEstimator::least_bytes(const ChunkKey& key) {
   Bytes least{};
   if (job().plan.bucket_bytes > 0 || !job().plan.replica_micro_batch.empty()) return least;
@@ -132,8 +150,10 @@ CostEstimator::Bytes CostEstimator::least_bytes(const ChunkKey& key) {
     if (layers[kind] == 0) continue;
     ChunkKey one{1, false, false, key.recompute, key.modules, 0, static_cast<int>(layer_kinds()[kind].first)};
     if (key.again > 0) one.modules = {};  // whole, then, as some of its layers are
-    least[kFrame] += layers[kind] * std::max<std::int64_t>(0, lowered_bytes(one)[kFrame] - output);
+    const std::int64_t kept = std::max<std::int64_t>(0, lowered_bytes(one)[kFrame] - output);
+    least[kFrame] = key.group > 1 ? kept : least[kFrame] + layers[kind] * kept;  // inputs alone, all of one size
   }
+  if (key.group > 1) least[kFrame] *= (key.layers + key.group - 1) / key.group;
   return least;
 }
 

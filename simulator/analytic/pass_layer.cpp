@@ -223,7 +223,7 @@ KindCosts pass_costs(const PassLayer& layer, const PassOpTimes& times, const pro
   const PassReader forward = reader(PassLayer::kForward, layer.layer);
   const PassReader backward = reader(PassLayer::kBackward, layer.layer_back);
   const bool forward_cut = layer.bodies[PassLayer::kForward].is_cut();
-  const bool backward_cut = layer.bodies[PassLayer::kBackward].is_cut();
+  const bool backward_cut = forward_cut && layer.bodies[PassLayer::kBackward].is_cut();  // in pairs
   KindCosts costs;
   costs.forward = forward.by_segment();
   costs.backward = backward.by_segment();

@@ -28,7 +28,7 @@ struct PassSegment {
 struct PassBody {
   std::vector<PassOp> ops;
   std::vector<PassSegment> segments;
-  /// Whether a part has several segments.
+  /// Whether a part has several segments: in passes of pairs, and where a layer is made again before others go back.
   bool is_cut() const { return !segments.empty() && segments.back().part + 1 < static_cast<int>(segments.size()); }
 };
 

@@ -179,6 +179,7 @@ ScheduleCosts joined(ScheduleCosts passes, const ScheduleCosts& state) {
     chunk.gathered = state.chunks[i].gathered;
     chunk.reduce = state.chunks[i].reduce;
     chunk.reduce_layer = state.chunks[i].reduce_layer;
+    chunk.again_first = state.chunks[i].again_first;
     chunk.gather_layer = state.chunks[i].gather_layer;
   }
   passes.reduces_beside = state.reduces_beside;

@@ -22,7 +22,7 @@ Key key_of(Parts... parts) {
 
 void append(Key& key, const ChunkKey& kind) {
   key.insert(key.end(), {kind.layers, kind.embedding, kind.head, static_cast<int>(kind.recompute), kind.modules.bits(),
-                         kind.again, kind.phase});
+                         kind.again, kind.phase, kind.group});
 }
 
 constexpr std::size_t kMostLayers = 4096;  // up to 150 MB
@@ -75,6 +75,7 @@ Key state_fields(const Job& job, ChunkKey kind) {
   kind.recompute = program::Recompute::kNone;
   kind.modules = {};
   kind.again = 0;
+  kind.group = 1;
   append(key, kind);
   return key;
 }

@@ -51,6 +51,43 @@ class Coster {
   std::map<Key, std::vector<std::int64_t>> known_;
 };
 
+// Ops of a body by part, each part's in their order.
+std::vector<std::vector<std::size_t>> ops_by_part(const program::Body& body) {
+  std::vector<std::vector<std::size_t>> parts(static_cast<std::size_t>(body.parts()));
+  for (const program::Segment& segment : body.segments) {
+    for (int i = segment.begin; i < segment.end; ++i) {
+      parts[static_cast<std::size_t>(segment.part)].push_back(static_cast<std::size_t>(i));
+    }
+  }
+  return parts;
+}
+
+// A host runs ahead of all segments of a layer. Those of layers that are made again together are not next to each
+// other.
+void enter_times(const program::Body& body, int peer_stage, Coster& coster, std::vector<std::int64_t>& times) {
+  const auto enter = [&](std::size_t op, std::int64_t ps) { times[op] = std::max(times[op], ps); };
+  if (!std::ranges::is_sorted(body.segments, {}, &program::Segment::part)) {
+    std::vector<Op> ops;
+    for (const std::vector<std::size_t>& part : ops_by_part(body)) {
+      ops.clear();
+      for (const std::size_t i : part) ops.push_back(body.ops[i]);
+      const auto& part_ps = coster.part(ops, peer_stage);
+      for (std::size_t i = 0; i < part.size(); ++i) enter(part[i], part_ps[i]);
+    }
+    return;
+  }
+  for (std::size_t s = 0; s < body.segments.size();) {
+    const program::Segment& first = body.segments[s];
+    const auto begin = static_cast<std::size_t>(first.begin);
+    auto end = begin;
+    for (; s < body.segments.size() && body.segments[s].part == first.part; ++s) {
+      end = static_cast<std::size_t>(body.segments[s].end);
+    }
+    const auto& part_ps = coster.part(std::span(body.ops).subspan(begin, end - begin), peer_stage);
+    for (std::size_t i = begin; i < end; ++i) enter(i, part_ps[i - begin]);
+  }
+}
+
 // All that computes; what ranks exchange is measured while they take turns.
 void slow_down(CostedProgram& costed, double factor) {
   for (auto& bodies : costed.op_ps) {
@@ -108,17 +145,7 @@ CostedProgram cost(const Program& program, std::shared_ptr<const PlacedCluster> 
         const program::Body& work = program.bodies[body];
         auto& times = bodies[body];
         times.resize(work.ops.size(), 0);
-        // A host runs ahead of all segments of a layer.
-        for (std::size_t s = 0; s < work.segments.size();) {
-          const program::Segment& first = work.segments[s];
-          const auto begin = static_cast<std::size_t>(first.begin);
-          auto end = begin;
-          for (; s < work.segments.size() && work.segments[s].part == first.part; ++s) {
-            end = static_cast<std::size_t>(work.segments[s].end);
-          }
-          const auto& part_ps = coster.part(std::span(work.ops).subspan(begin, end - begin), *used[body]);
-          for (std::size_t i = begin; i < end; ++i) times[i] = std::max(times[i], part_ps[i - begin]);
-        }
+        enter_times(work, *used[body], coster, times);
       }
     }
   }

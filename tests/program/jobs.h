@@ -138,6 +138,8 @@ class RandomJobs {
     plan.scatter_gather = pick<ScatterGather>({ScatterGather::kStack, ScatterGather::kOn, ScatterGather::kOff});
     const bool takes_modules = job.model.positions == models::Positions::kRotary && job.training.dropout == 0;
     if (takes_modules && coin()) job.model.mtp = models::MultiToken{.depth = pick<int>({1, 2})};
+    std::mt19937 apart = random_;  // so that all else stays as it was
+    if (plan.recompute == Recompute::kFull) plan.recompute_group = std::uniform_int_distribution<int>(1, 3)(apart);
     return job;
   }
 

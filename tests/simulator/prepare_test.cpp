@@ -10,6 +10,7 @@
 #include "models/load.h"
 #include "program/plan/job_json.h"
 #include "program/verify/verify.h"
+#include "simulator/iteration/in_rounds.h"
 #include "tests/simulator/analytic/random_jobs.h"
 
 namespace trivium::simulator {
@@ -51,6 +52,27 @@ TEST(Prepare, NamesTheRuleThatStandsAgainstAPlan) {
   EXPECT_FALSE(refused(job, "dgx-a100-80gb:1").rule.empty());  // 16 ranks on 8 devices
   job.plan.precision = program::DType::kBf16;
   EXPECT_FALSE(refused(job, "dgx1-v100-32gb:2").rule.empty());  // which lack it
+}
+
+// Times are whole picoseconds in 64 bits: beyond a hundred days they would begin anew below zero.
+TEST(Prepare, RefusesAnIterationOfMoreDaysThanItCanTell) {
+  const program::Job job = gpt3_13b();
+  for (const double slower : {1e4, 1e6, 1e9, 1e15}) {
+    hardware::Cluster cluster = hardware::load_cluster("dgx-a100-80gb:2");
+    hardware::Node& node = cluster.groups.front().node;
+    node.device.compute_scale /= slower;
+    node.network.bandwidth = node.network.bandwidth / slower;
+    const auto prepared = prepare(job, cluster, {.fits = false});
+    if (slower < 1e5) {
+      EXPECT_TRUE(prepared.ok()) << prepared.error().message;
+      continue;
+    }
+    ASSERT_FALSE(prepared.ok()) << slower;
+    EXPECT_EQ(prepared.error().rule, "iteration-in-range") << slower;
+    EXPECT_EQ(prepared.error().kind, base::ErrorKind::kNoPlan) << slower;
+    const auto simulated = simulate_in_rounds(job, cluster, {}, {});
+    EXPECT_TRUE(!simulated || !simulated.value()) << slower;
+  }
 }
 
 // Chunks of one kind share their frames: what is freed of them is freed once, not once for each chunk.

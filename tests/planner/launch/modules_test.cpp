@@ -83,6 +83,31 @@ TEST(RecomputeLayersExport, GoThereAndBack) {
   EXPECT_THAT(launched(job, Trainer::kDeepspeed).losses, Contains(Field(&Loss::field, "recompute_layers")));
 }
 
+// Megatron's uniform method: layers between two checkpoints.
+TEST(RecomputeGroupExport, GoesThereAndBack) {
+  program::Job job = modular_job({});
+  job.plan.recompute = Recompute::kFull;
+  job.plan.recompute_group = 3;
+  job.plan.pipeline = 4, job.plan.data = job.plan.expert = 2;
+  for (const Trainer trainer : {Trainer::kMegatron, Trainer::kMegatronBridge, Trainer::kDeepspeed}) {
+    const Launch launch = launched(job, trainer);
+    EXPECT_THAT(launch.losses, Not(Contains(Field(&Loss::field, "recompute_group"))));
+    const Imported imported = back(launch.text, trainer);
+    EXPECT_EQ(imported.job.plan.recompute_group, 3) << launch.text;
+    EXPECT_EQ(imported.job.plan.recompute_layers, 0);
+    EXPECT_THAT(imported.losses, Not(Contains(Field(&Loss::field, HasSubstr("num-layers")))));
+  }
+  EXPECT_THAT(launched(job, Trainer::kMegatron).text, HasSubstr("--recompute-method uniform --recompute-num-layers 3"));
+  EXPECT_THAT(launched(job, Trainer::kNemo).text,
+              AllOf(HasSubstr("recompute_method = \"uniform\""), HasSubstr("recompute_num_layers = 3")));
+  EXPECT_THAT(launched(job, Trainer::kAccelerate).text, HasSubstr("megatron_lm_recompute_num_layers: 3"));
+  for (const Trainer trainer : {Trainer::kTorchtitan, Trainer::kFsdp2}) {
+    const auto plan = as_launched(job, launched(job, trainer).losses);
+    ASSERT_TRUE(plan.has_value());
+    EXPECT_EQ(plan->recompute_group, 1);
+  }
+}
+
 TEST(RecomputeModulesImport, NamesWhatNoPlanRecomputes) {
   const std::string text = launched(modular_job({Module::kMixture}), Trainer::kMegatron).text;
   const std::string other = std::string(text).replace(text.find("modules moe"), 11, "modules moe mamba");

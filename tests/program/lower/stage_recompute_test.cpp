@@ -62,6 +62,71 @@ TEST(StageRecompute, OneWordForAllIsTheSameAsAListOfIt) {
   for (std::size_t stage = 0; stage < 4; ++stage) EXPECT_EQ(listed.roles[stage].bytes, word.roles[stage].bytes);
 }
 
+// The segments of a backward, and how many inputs of layers its frame has.
+struct GroupsOfStage {
+  std::vector<std::string> segments;
+  int inputs = 0;
+};
+
+GroupsOfStage groups_of(int layers, int group) {
+  Job job = tiny_job();
+  job.model.layers = layers;
+  job.plan.recompute = Recompute::kFull;
+  job.plan.recompute_group = group;
+  const Program program = lowered(job);
+  EXPECT_THAT(verify(program), ::testing::IsEmpty());
+  const ChunkTemplate& kind = program.kinds.front();
+  GroupsOfStage found;
+  for (const Segment& segment : program.bodies[static_cast<std::size_t>(kind.backward)].segments) {
+    found.segments.push_back(segment.name);
+  }
+  for (const Buffer& buffer : kind.buffers) {
+    const bool of_layer = buffer.name.starts_with("layer ") && buffer.name.ends_with(" input");
+    const bool of_chunk = buffer.name == "chunk input";
+    found.inputs += buffer.space == Space::kFrame && (of_layer || of_chunk) ? 1 : 0;
+  }
+  return found;
+}
+
+// One input is that of the head.
+TEST(RecomputeGroup, KeepsOneInputOfEveryGroup) {
+  for (const auto& [group, inputs] : {std::pair(1, 6), std::pair(2, 4), std::pair(3, 3), std::pair(5, 2)}) {
+    EXPECT_EQ(groups_of(5, group).inputs, inputs) << group;
+  }
+}
+
+TEST(RecomputeGroup, GoesForwardThroughAGroupBeforeItGoesBack) {
+  EXPECT_THAT(groups_of(5, 3).segments,
+              ::testing::ElementsAre("head", "layer 3 again", "layer 4 again", "layer 4", "layer 3", "layer 0 again",
+                                     "layer 1 again", "layer 2 again", "layer 2", "layer 1", "layer 0", "embedding"));
+  EXPECT_EQ(groups_of(5, 9).segments, groups_of(5, 5).segments);
+}
+
+// Parameters whose slot another layer of the group took are gathered once more, those that still lie there are not.
+TEST(RecomputeGroup, GathersWhatLeftItsSlotAgain) {
+  const auto gathers = [](int group, bool ahead) {
+    Job job = tiny_job();
+    job.model.layers = 6;
+    job.plan.data = 2;
+    job.plan.zero_stage = 3;
+    job.plan.recompute = Recompute::kFull;
+    job.plan.recompute_group = group;
+    job.plan.overlap.parameter_gather = ahead;
+    const Program program = lowered(job);
+    EXPECT_THAT(verify(program), ::testing::IsEmpty());
+    std::map<std::int32_t, int> by_micro_batch;
+    for (const Task& task : program.roles.front().tasks) {
+      if (task.kind == TaskKind::kGatherParameters) ++by_micro_batch[task.micro_batch];
+    }
+    return by_micro_batch.at(0);
+  };
+  const int alone = gathers(1, false);
+  EXPECT_EQ(gathers(2, false), alone + 3);  // one slot: of two layers the first leaves it
+  EXPECT_EQ(gathers(3, false), alone + 4);
+  EXPECT_EQ(gathers(2, true), alone);  // two slots
+  EXPECT_EQ(gathers(3, true), alone + 2);
+}
+
 TEST(StageRecompute, AListMustNameEveryChunk) {
   Job job = job_of_four_stages();
   job.plan.stage_recompute.pop_back();

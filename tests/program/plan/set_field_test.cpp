@@ -40,6 +40,7 @@ const std::vector<Case>& plan_cases() {
                                         {"recompute", "full", "full"},
                                         {"stage_recompute", "full,none", {"full", "none"}},
                                         {"recompute_layers", "2", 2},
+                                        {"recompute_group", "4", 4},
                                         {"recompute_modules", "mlp,moe_act", {"mlp", "moe_act"}},
                                         {"precision", "fp64", "fp64"},
                                         {"fp8", "current", "current"},

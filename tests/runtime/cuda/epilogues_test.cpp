@@ -156,14 +156,16 @@ void expect_near(const std::vector<double>& wanted, const std::vector<double>& g
 
 // fp16 rounds to 11 bits. Two layers, two micro-batches, two steps: 16 pairs.
 TEST(Epilogues, TrainAsWithoutThemFusedOrWithoutAnAlgorithm) {
-  program::Plan recomputed, offloaded;
-  recomputed.recompute = program::Recompute::kFull;
+  program::Plan recomputed, together, offloaded;
+  recomputed.recompute = together.recompute = program::Recompute::kFull;
+  together.recompute_group = 2;
   offloaded.offload.activations = program::Storage::kHost;
-  for (const program::Plan& plan : {program::Plan{}, recomputed, offloaded}) {
+  for (const program::Plan& plan : {program::Plan{}, recomputed, together, offloaded}) {
     program::Job job = half_job(DType::kFp16);
     job.training.global_batch = 2;
     job.training.loss_scaling.initial = 1024;
     job.plan.recompute = plan.recompute;
+    job.plan.recompute_group = plan.recompute_group;
     job.plan.offload = plan.offload;
     const std::vector<double> wanted = train_fused(job, nullptr);
     HostEmulationBackend apart;

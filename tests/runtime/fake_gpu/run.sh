@@ -58,6 +58,8 @@ case $2 in
 --pipeline 2 --schedule zero_bubble
 --data 2 --zero-stage 1
 --data 2 --zero-stage 3
+--pipeline 2 --recompute full --recompute-group 2
+--data 2 --zero-stage 3 --recompute full --recompute-group 3
 --context 2 --attention flash
 --tensor 2 --pipeline 2 --data 2
 END

@@ -29,7 +29,8 @@ TEST(PassLayer, TakesInAnotherPlaceWhatItsProgramTakesThere) {
   std::mt19937 random(53);
   int compared = 0, unlike = 0;
   for (int i = 0; i < 150; ++i) {
-    const RandomJob made = random_job(random);
+    RandomJob made = random_job(random);
+    made.job.plan.recompute_group = 1;  // of one layer, which pass_layer is for, all segments are next to each other
     const Job there = elsewhere(made.job);
     const bool alike = made.cluster.homogeneous() && !shares_cores(made.job.plan, made.cluster);
     if (!alike || program::check(there) || unsupported_by(there, made.cluster)) continue;

@@ -118,10 +118,13 @@ hardware::Cluster random_cluster(std::mt19937& random, int ranks) {
   return cluster;
 }
 
-// Modules, or first layers, of what the plan recomputes.
+// Modules, first layers, or layers together, of what the plan recomputes.
 void recompute_parts(program::Job& job, std::mt19937& random) {
   program::Plan& plan = job.plan;
-  if (plan.recompute == program::Recompute::kFull) plan.recompute_layers = one_of(random, {0, 0, 1, 2});
+  if (plan.recompute == program::Recompute::kFull) {
+    plan.recompute_layers = one_of(random, {0, 0, 1, 2});
+    if (plan.recompute_layers == 0) plan.recompute_group = one_of(random, {1, 2, 3, 4});
+  }
   if (plan.recompute != program::Recompute::kSelective || one_of(random, {true, false})) return;
   for (int i = 0; i < program::kModules; ++i) {
     if (one_of(random, {true, false})) continue;
@@ -186,7 +189,7 @@ RandomJob random_pair_job(std::mt19937& random) {
     if (plan.zero_stage == 0) plan.shard_group = 0;
     plan.offload.activations = program::Storage::kNone;
     if (plan.recompute == program::Recompute::kFull) plan.recompute = program::Recompute::kSelective;
-    plan.recompute_layers = 0;
+    settle_full_recomputation(plan);
     if (!program::check(made.job) && !unsupported_by(made.job, made.cluster)) {
       return made;
     }

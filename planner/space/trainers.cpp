@@ -129,7 +129,7 @@ constexpr TrainerRule kGathersBeside{
 constexpr TrainerRule kShardsBoth{"zero_stage", "fully_shard splits gradients with the state: ZeRO 2 or 3",
                                   [](const Plan& plan) { return plan.zero_stage != 1; }, true};
 
-constexpr std::array<TrainerRule, 22> kTorchtitan{
+constexpr std::array<TrainerRule, 23> kTorchtitan{
     {kOneReplicaSize,
      kContextAlike,
      kRowsAllToAll,
@@ -164,8 +164,8 @@ constexpr TrainerRule kReplicasShard{"zero_stage", "plain replicas stand alone",
                                               (plan.context == 1 && (plan.data == 1 || others == 1));
                                      },
                                      false};
-constexpr std::array<TrainerRule, 23> kTorchtitanWhole = [] {
-  std::array<TrainerRule, 23> rules{};
+constexpr std::array<TrainerRule, 24> kTorchtitanWhole = [] {
+  std::array<TrainerRule, 24> rules{};
   std::ranges::copy(kTorchtitan, rules.begin());
   rules.back() = kReplicasShard;
   return rules;

@@ -6,7 +6,6 @@
 #include <QHBoxLayout>
 #include <QPushButton>
 #include <QStatusBar>
-#include <QTimer>
 #include <QVBoxLayout>
 #include <nlohmann/json.hpp>
 
@@ -261,21 +260,6 @@ void MainWindow::make_docks() {
   run_dock_->hide();
   validation_dock_->hide();
   resizeDocks({start_dock_, plan_controls_dock_}, {kJobShare, kPlanShare}, Qt::Vertical);
-}
-
-// A higher window makes all docks higher, also that whose fields are all seen. Docks come near what is asked of them in
-// some rounds.
-void MainWindow::give_plan_what_job_spares(int rounds) {
-  constexpr int kLaidOutMs = 50;
-  const int spare = start_->isVisible() && !start_dock_->isFloating() ? start_->room_to_spare() : 0;
-  if (spare > 0) resizeDocks({start_dock_}, {start_dock_->height() - spare}, Qt::Vertical);
-  if (rounds > 1) QTimer::singleShot(kLaidOutMs, this, [this, rounds] { give_plan_what_job_spares(rounds - 1); });
-}
-
-void MainWindow::resizeEvent(QResizeEvent* event) {
-  constexpr int kRounds = 4;
-  QMainWindow::resizeEvent(event);
-  QTimer::singleShot(0, this, [this] { give_plan_what_job_spares(kRounds); });
 }
 
 void MainWindow::show_view(View view) {

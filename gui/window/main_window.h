@@ -123,7 +123,6 @@ class MainWindow : public QMainWindow {
 
  protected:
   void closeEvent(QCloseEvent* event) override;
-  void resizeEvent(QResizeEvent* event) override;
   void dragEnterEvent(QDragEnterEvent* event) override;
   void dropEvent(QDropEvent* event) override;
 
@@ -150,7 +149,6 @@ class MainWindow : public QMainWindow {
   void make_export_menu(QMenu& file);
   void make_run_menu();
   void make_docks();
-  void give_plan_what_job_spares(int rounds);
   void set_up_banner();
   void set_up_command();
   void copy_command();

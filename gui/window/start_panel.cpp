@@ -112,8 +112,6 @@ StartPanel::StartPanel(Document& document, QWidget* parent)
   layout->addWidget(scroll, 1);
   layout->addLayout(below);
   layout->addStretch();
-  rows_ = scroll;
-  below_ = below;
   connect(ignore_memory_, &QCheckBox::toggled, this, [this](bool on) {
     if (showing_) return;
     edit(
@@ -121,13 +119,6 @@ StartPanel::StartPanel(Document& document, QWidget* parent)
   });
   connect(&document_, &Document::scenario_changed, this, [this] { show_scenario(); });
   connect(&document_, &Document::evaluated, this, [this] { show_verdict(); });
-}
-
-int StartPanel::room_to_spare() const {
-  if (rows_->maximumHeight() == QWIDGETSIZE_MAX) return 0;
-  const int below =
-      below_->hasHeightForWidth() ? below_->totalHeightForWidth(width()) : below_->totalSizeHint().height();
-  return std::max(0, height() - rows_->maximumHeight() - kSpacing - below);
 }
 
 void StartPanel::set_up_choices() {

@@ -35,8 +35,6 @@ class StartPanel : public QWidget {
   QPushButton& measure() { return *measure_; }
   QLabel& verdict() { return *verdict_; }
   QPushButton& search() { return *search_; }
-  /// Pixels of its height that neither a field nor a word needs.
-  int room_to_spare() const;
   /// Takes what is typed, as leaving a field does.
   void apply(const QString& name);
   /// Anew, after something outside of the document changed: this machine was measured.
@@ -64,8 +62,6 @@ class StartPanel : public QWidget {
   QLabel *about_, *verdict_, *altered_;
   QWidget* unmeasured_;
   QPushButton *measure_, *search_;
-  QScrollArea* rows_ = nullptr;
-  QLayout* below_ = nullptr;
   bool showing_ = false;
 };
 

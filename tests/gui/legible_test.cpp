@@ -1,6 +1,4 @@
 // What 390 pictures showed to be cut, drawn in colours of the other theme, or to be read as something else.
-#include <QScrollArea>
-#include <QScrollBar>
 #include <nlohmann/json.hpp>
 
 #include "gui/look/theme.h"
@@ -76,20 +74,6 @@ TEST_F(Legible, WhatAFieldTakesFitsIntoIt) {
   const QLineEdit& tokens = window_.start_panel().field("total_tokens");
   const int room = tokens.width() - 2 * tokens.fontMetrics().averageCharWidth();
   EXPECT_LT(tokens.fontMetrics().horizontalAdvance(tokens.placeholderText()), room);
-}
-
-TEST_F(Legible, RoomThatTheJobDoesNotNeedIsThePlans) {
-  begin(small_scenario());
-  StartPanel& job = window_.start_panel();
-  for (const QSize size : {QSize(1280, 720), QSize(1600, 900), QSize(2560, 1440)}) {
-    window_.resize(size);
-    const auto none_is_wasted = [&] {
-      const auto* plan = qobject_cast<QScrollArea*>(window_.plan_controls().parentWidget()->parentWidget());
-      return window_.size() == size && (job.room_to_spare() < 8 || plan->verticalScrollBar()->maximum() == 0);
-    };
-    EXPECT_TRUE(QTest::qWaitFor(none_is_wasted)) << size.height() << ": " << job.room_to_spare();
-    EXPECT_GE(job.height(), 170) << size.height();  // it is not left without its fields either
-  }
 }
 
 TEST(LegibleLines, AreSeenOnDarkGround) {

@@ -140,15 +140,6 @@ QString part_words(simulator::Part part, const program::Mesh* mesh) {
   return mesh == nullptr ? part_words(part) : QString::fromStdString(planner::words_of(part, *mesh));
 }
 
-QColor ink_on(const QColor& ground) {
-  // Relative luminance of WCAG 2.2; at this one black and white have the same contrast.
-  constexpr double kEven = 0.179;
-  const auto linear = [](float v) { return v <= 0.04045F ? v / 12.92 : std::pow((v + 0.055) / 1.055, 2.4); };
-  const double light =
-      0.2126 * linear(ground.redF()) + 0.7152 * linear(ground.greenF()) + 0.0722 * linear(ground.blueF());
-  return light > kEven ? QColor(Qt::black) : QColor(Qt::white);
-}
-
 QColor link_colour(const QPalette& palette) {
   return is_dark(palette) ? QColor(0x8a, 0x92, 0x9c) : QColor(0x7c, 0x84, 0x8e);
 }

@@ -34,9 +34,6 @@ QColor part_colour(simulator::Part part);
 QString part_words(simulator::Part part);                             ///< "exposed tensor"
 QString part_words(simulator::Part part, const program::Mesh* mesh);  ///< the same of a plan, where there is one
 
-/// Black or white, whichever reads better on the ground.
-QColor ink_on(const QColor& ground);
-
 /// Links of the cluster.
 QColor link_colour(const QPalette& palette);
 

@@ -3,6 +3,7 @@
 #include <QPainter>
 #include <algorithm>
 
+#include "gui/look/ink.h"
 #include "gui/look/theme.h"
 
 namespace trivium::gui {

@@ -9,6 +9,7 @@
 #include <limits>
 #include <optional>
 
+#include "gui/look/ink.h"
 #include "gui/look/theme.h"
 
 namespace trivium::gui {

@@ -10,7 +10,7 @@
 #include <cmath>
 
 #include "base/error.h"
-#include "gui/look/theme.h"
+#include "gui/look/ink.h"
 #include "gui/model/axis.h"
 #include "gui/model/display_name.h"
 #include "gui/timeline/spans/time_text.h"

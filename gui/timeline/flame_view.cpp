@@ -11,8 +11,8 @@
 
 #include "base/error.h"
 #include "base/readable.h"
+#include "gui/look/ink.h"
 #include "gui/look/text.h"
-#include "gui/look/theme.h"
 #include "gui/timeline/spans/time_text.h"
 #include "gui/timeline/timeline_painter.h"
 

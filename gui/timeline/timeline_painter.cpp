@@ -5,7 +5,7 @@
 #include <array>
 #include <cmath>
 
-#include "gui/look/theme.h"
+#include "gui/look/ink.h"
 #include "gui/timeline/strip_painter.h"
 
 namespace trivium::gui {

@@ -8,6 +8,7 @@
 #include <algorithm>
 
 #include "base/readable.h"
+#include "gui/look/ink.h"
 #include "gui/look/theme.h"
 #include "gui/model/cluster_edit.h"
 #include "gui/model/traffic.h"

@@ -16,9 +16,10 @@ using program::Op;
 using program::OpKind;
 using program::Program;
 
-// Nothing that moves over no link takes no number of seconds (0 / 0): none.
+// What moves over no link takes no number of seconds (0 / 0, 1 / 0): none.
 std::int64_t to_ps(base::Seconds time) {
   constexpr double kMostPs = 1.0 * (std::int64_t{1} << 61);  // too_long() is what refuses it
+  if (!std::isfinite(time.value())) return 0;
   return std::max<std::int64_t>(0, std::llround(std::min(time.value() * base::kPsPerSecond, kMostPs)));
 }
 

@@ -34,13 +34,14 @@ Rows route(const std::vector<int>& winners, std::int64_t sequence, std::int64_t 
   return slots;
 }
 
-// Two experts of two rows in each of two parts, two columns. The first tensor rank's rows alone where k is 1.
+// Two experts of two rows in each of two parts, two columns. The rows of the first of those that split an expert alone
+// where k is 1.
 TEST(ExpertBias, IsThatOfTheRowsExpert) {
   const auto called = [](OpKind kind, int tensor_rank, std::int64_t once, const std::vector<double>& in,
                          const std::vector<double>& bias, std::vector<double> out) {
     Call call(kind, 4, 2, once);
     call.op.experts = 2, call.op.parts = 2;
-    call.arguments.tensor_rank = tensor_rank;
+    call.arguments.expert_tensor_rank = tensor_rank;
     call.in(0, in).in(1, bias).out(0, out).run<double>();
     return out;
   };

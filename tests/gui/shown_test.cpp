@@ -229,7 +229,7 @@ TEST_F(Shown, AViewKeepsItsSizeWhileAPlanIsSimulated) {
 }
 
 TEST_F(Shown, AnEmptyCompareOffersWhatFillsIt) {
-  begin(small_scenario());
+  begin(local_example());
   window_.show_view(MainWindow::kCompare);
   EXPECT_TRUE(window_.compare().run_button().isVisible());
   EXPECT_TRUE(window_.compare().load_button().isVisible());

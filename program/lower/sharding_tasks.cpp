@@ -52,8 +52,8 @@ void ShardedTasks::gather_first() {
 }
 
 void ShardedTasks::around_pass(int task) {
-  if (serial_ >= 0) wait(task, {serial_, kWholeTask});
-  serial_ = -1;
+  for (const int reduction : serial_) wait(task, {reduction, kWholeTask});
+  serial_.clear();
   gather(task);
   // A split backward leaves gradients in a bucket twice, as its slot is another bucket's in between.
   const TaskKind kind = role_.tasks[static_cast<std::size_t>(task)].kind;
@@ -123,7 +123,7 @@ void ShardedTasks::reduce(int task) {
     if (next < segments) {
       wait(task, {reduced}, next);
     } else {
-      serial_ = reduced;
+      serial_.push_back(reduced);
     }
   }
 }

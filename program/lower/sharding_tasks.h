@@ -65,7 +65,7 @@ class ShardedTasks {
   std::map<BucketOf, int> reduced_;                   // the last reduction of a bucket
   std::map<BucketOf, int> gathered_first_;            // until its first forward waited for it
   int last_pass_ = -1;
-  int serial_ = -1;  // a reduction that the next pass waits for, where reductions do not overlap
+  std::vector<int> serial_;  // reductions that the next pass waits for, where they do not overlap
 };
 
 }  // namespace trivium::program

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <limits>
+#include <tuple>
+#include <utility>
 
 #include "program/lower/layout.h"
 #include "program/lower/lower.h"
@@ -44,13 +46,15 @@ void add_bodies(program::Role& role, const program::ChunkTemplate& kind, int pip
   }
 }
 
-// Of layers of a chunk, which has some: what each takes at least.
-std::int64_t least_of(const PartTimes& times, const ByLayerKind<int>& layers) {
-  std::int64_t least = std::numeric_limits<std::int64_t>::max();
+// Of layers of a chunk, which has some: what each takes at least, and at most.
+std::pair<std::int64_t, std::int64_t> range_of(const PartTimes& times, const ByLayerKind<int>& layers) {
+  std::int64_t least = std::numeric_limits<std::int64_t>::max(), most = 0;
   for (std::size_t kind = 0; kind < layers.size(); ++kind) {
-    if (layers[kind] > 0) least = std::min(least, times.layer[kind]);
+    if (layers[kind] == 0) continue;
+    least = std::min(least, times.layer[kind]);
+    most = std::max(most, times.layer[kind]);
   }
-  return least;
+  return {least, most};
 }
 
 // What all layers of a chunk take but any two of them.
@@ -336,9 +340,15 @@ ScheduleCosts CostEstimator::state(const Plan& plan) {
     if (!merged_lanes_ && plan.bucket_bytes == 0) {
       const KindCosts& middle = costs(layer_of(chunks[i]), stage);
       schedule_costs.chunks[i].again_first = chunks[i].group > 1;
-      if (sharding_.gradients) schedule_costs.chunks[i].reduce_layer = middle.reduce.layer.front();
-      if (sharding_.parameters && sharding_.ahead == 0)
-        schedule_costs.chunks[i].gather_layer = middle.gather.layer.front();
+      const Counts layers = layers_of(chunks[i]);
+      if (sharding_.gradients) {
+        ScheduleCosts::Chunk& chunk = schedule_costs.chunks[i];
+        std::tie(chunk.reduce_layer, chunk.reduce_longest) = range_of(middle.reduce, layers);
+        chunk.reduce_layers = middle.reduce.of(layers);
+      }
+      if (sharding_.parameters && sharding_.ahead == 0) {
+        schedule_costs.chunks[i].gather_layer = range_of(middle.gather, layers).first;
+      }
     }
     schedule_costs.chunks[i].forward = serial.forward;
     schedule_costs.chunks[i].backward = serial.backward;
@@ -361,9 +371,9 @@ void CostEstimator::add_copies(ScheduleCosts::Chunk& chunk, const ChunkKey& key,
   chunk.backward = std::max(chunk.backward, inside);
   chunk.store = chunk.fetch = costs.copies.of(layers);
   chunk.fetch_inner = inside;
-  chunk.copy_layer = least_of(costs.copies, layers);
-  chunk.forward_layer = least_of(costs.forward, layers);
-  chunk.backward_layer = least_of(costs.backward, layers);
+  chunk.copy_layer = range_of(costs.copies, layers).first;
+  chunk.forward_layer = range_of(costs.forward, layers).first;
+  chunk.backward_layer = range_of(costs.backward, layers).first;
 }
 
 // What of a chunk's state is copied after the norm: all of it both ways (where the host runs Adam, gradients go and

@@ -67,15 +67,15 @@ class KindReader {
  private:
   static void add(PartTimes& times, bool layer, std::int64_t ps) { (layer ? times.layer.front() : times.ends) += ps; }
 
-  // What the last segment does for the whole chunk (the tied embedding's other gradient is cleared there) is no
-  // layer's.
+  // The last segment clears the tied embedding's other gradient, too, which is no layer's.
   void add_optimizer(PartTimes& times, std::size_t bucket) const {
     const program::Segment& s = body(kind_.optimizer).segments[bucket];
     const auto& ps = costed_.op_ps[stage_][static_cast<std::size_t>(kind_.optimizer)];
     for (int i = s.begin; i < s.end && !ps.empty(); ++i) {
       const program::Op& op = body(kind_.optimizer).ops[static_cast<std::size_t>(i)];
       if (lane_of(op) == Lane::kCompute) {
-        add(times, of_layer(bucket) && op.bucket >= 0, ps[static_cast<std::size_t>(i)]);
+        const bool of_chunk = op.kind == program::OpKind::kZeroGradients && op.bucket < 0;
+        add(times, of_layer(bucket) && !of_chunk, ps[static_cast<std::size_t>(i)]);
       }
     }
   }
@@ -163,6 +163,7 @@ KindCosts joined(const std::vector<KindCosts>& kinds) {
           &KindCosts::forward_bus, &KindCosts::backward_bus, &KindCosts::gather_bus, &KindCosts::reduce_bus,
           &KindCosts::copies, &KindCosts::copies_bus}) {
       (costs.*part).layer[kind] = (kinds[kind].*part).layer.front();
+      (costs.*part).ends = std::min((costs.*part).ends, (kinds[kind].*part).ends);
     }
     for (const auto part : {&KindCosts::reduce_apart, &KindCosts::first_reduce, &KindCosts::first_optimizer,
                             &KindCosts::last_gather, &KindCosts::norm_reduce}) {

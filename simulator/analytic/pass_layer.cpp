@@ -13,12 +13,37 @@ namespace {
 
 using program::Lane;
 
+/// Whether `op` reads what `before` wrote, or writes what it read or wrote.
+bool needs(const program::Op& op, const program::Op& before) {
+  const auto meet = [](const auto& operands, const auto& others) {
+    return std::any_of(operands.begin(), operands.end(), [&](std::int32_t b) {
+      return b != program::kNoBuffer && std::find(others.begin(), others.end(), b) != others.end();
+    });
+  };
+  return meet(op.in, before.out) || meet(op.out, before.out) || meet(op.out, before.in);
+}
+
+/// A collective on a lane of its own also waits for what had the memory of its result before. How that is laid out
+/// differs between chunks of one layer and of several, or with a head: of these waits those for operands are left.
+std::array<std::int32_t, program::kLanes - 1> waits_for_operands(const program::Op& op, const program::Body& body) {
+  auto after = op.after;
+  if (op.lane == Lane::kCompute) return after;
+  for (std::int32_t& before : after) {
+    const auto at = [&]() -> const program::Op& { return body.ops[static_cast<std::size_t>(before)]; };
+    if (before < 0 || at().lane != Lane::kCompute) continue;
+    while (before >= 0 && (at().lane != Lane::kCompute || !needs(op, at()))) --before;
+  }
+  return after;
+}
+
 PassBody body_of(const program::Program& program, int index) {
   PassBody body;
   if (index < 0) return body;
   const program::Body& whole = program.bodies[static_cast<std::size_t>(index)];
   body.ops.reserve(whole.ops.size());
-  for (const program::Op& op : whole.ops) body.ops.push_back({op.lane, op.kind, op.group, op.bytes, op.after});
+  for (const program::Op& op : whole.ops) {
+    body.ops.push_back({op.lane, op.kind, op.group, op.bytes, waits_for_operands(op, whole)});
+  }
   for (const program::Segment& s : whole.segments) body.segments.push_back({s.begin, s.end, s.part, s.turn});
   return body;
 }

@@ -229,7 +229,7 @@ class Walker {
     // The slot of its last layer is free again when the reduction that used it is done: at most one is left by then. A
     // group of layers is made again before its last one waits for that: nothing is claimed of this wait.
     if (reduces && !chunk.again_first && o_.reduces_beside && reduced_kind_[s] == chunk.kind && !has_head) {
-      start = std::max(start, data_[s] - (chunk.layers > 1 ? chunk.reduce_layer : 0));
+      start = std::max(start, data_[s] - (chunk.layers > 1 ? chunk.reduce_longest : 0));
     }
     if (micro_batch + 1 == micro_batches_) ends_.last_backward[position] = start;
     ++backwards_done_[position];
@@ -244,8 +244,7 @@ class Walker {
     }
     free_[s] = backward_[at(position, micro_batch)] = end;
     if (reduces) {  // after the embedding the bound counts nothing
-      data_[s] =
-          std::max(data_[s] + chunk.layers * chunk.reduce_layer, (position == 0 ? start : end) + chunk.reduce_layer);
+      data_[s] = std::max(data_[s] + chunk.reduce_layers, (position == 0 ? start : end) + chunk.reduce_layer);
       reduced_kind_[s] = chunk.kind;
       if (!o_.reduces_beside && position > 0) held_[s] = end + chunk.reduce_layer;
     }

@@ -52,7 +52,8 @@ TEST(ScheduleCosts, ReductionsBetweenMicroBatchesHoldUpTheStage) {
   ScheduleCosts schedule_costs = equal_stages(2, 1, 3, 0);
   for (ScheduleCosts::Chunk& chunk : schedule_costs.chunks) chunk.layers = 1;
   const std::int64_t without = recurrence_ends(schedule_costs).stages[1];
-  schedule_costs.chunks[1].reduce_layer = 4;
+  ScheduleCosts::Chunk& reduced = schedule_costs.chunks[1];
+  reduced.reduce_layer = reduced.reduce_longest = reduced.reduce_layers = 4;
   EXPECT_EQ(recurrence_ends(schedule_costs).stages[1], without + 2 * 4);
 }
 
@@ -87,7 +88,11 @@ TEST(ScheduleCosts, RoundsThatRepeatAreCountedToTheSameEnds) {
       chunk.layers = any(1, 3);
       chunk.kind = any(0, 1);
       if (copies) chunk.store = chunk.fetch = any(0, 40), chunk.fetch_inner = chunk.store / 2;
-      if (reduces) chunk.reduce_layer = any(1, 20);
+      if (reduces) {
+        chunk.reduce_layer = any(1, 20);
+        chunk.reduce_longest = chunk.reduce_layer + any(0, 10);
+        chunk.reduce_layers = chunk.layers * chunk.reduce_layer;
+      }
       if (gathers) chunk.gather_layer = any(1, 20), chunk.gathered = any(0, 200);
     }
     const PassEnds counted = recurrence_ends(schedule_costs), walked = recurrence_ends(schedule_costs, Rounds::kAll);

@@ -25,9 +25,9 @@ struct ScheduleCosts {
     /// in `forward` and `backward`; the pass without it, for joined().
     std::int64_t forward_bus = 0, backward_bus = 0;
     std::int64_t forward_alone = 0, backward_alone = 0;
-    std::int64_t bus = 0;           ///< of a micro-batch, all that one direction of the bus carries
-    std::int64_t gathered = 0;      ///< no first forward ends before the data lane has gathered so long; 0: nothing is
-    std::int64_t reduce = 0;        ///< all its buckets on the data lane, where they are reduced during the backward
+    std::int64_t bus = 0;       ///< of a micro-batch, all that one direction of the bus carries
+    std::int64_t gathered = 0;  ///< no first forward ends before the data lane has gathered so long; 0: nothing is
+    std::int64_t reduce = 0;    ///< all its buckets on the data lane, where they are reduced during the backward
     /// Where gradients are reduced after every micro-batch: of one of its layers, at least and at most, and of all.
     std::int64_t reduce_layer = 0, reduce_longest = 0, reduce_layers = 0;
     bool again_first = false;       ///< layers are made again before any of them leaves gradients

@@ -208,8 +208,8 @@ struct Op {
   double document_keys = 0;  ///< attention kinds: that a query sees on average in packed documents; 0: samples are not
   double epsilon = 1e-5;     ///< norm kinds
   double score_scale = 0;  ///< attention kinds: factor on scores; 0: 1 / sqrt(head_dim); embedding kinds: on rows, loss
-                           ///< kinds: on logits, before their cap, kMatmul (without a bias) and kMatmulDgrad: on the
-                           ///< product; 0: 1; kScaleQueries: slope
+                           ///< kinds: on logits, before their cap, kMatmul (without a bias), kMatmulDgrad and those
+                           ///< of experts: on the product; 0: 1; kScaleQueries: slope
   double soft_cap = 0;     ///< attention and loss kinds: c of x -> c tanh(x / c) on scores or logits; 0: none
   double loss_share = 1;   ///< kLoss, kLossBackward: factor on the loss; kMuonStep: see op_views.h
   std::int64_t elements = 0;  ///< communication and optimizer kinds; kRoute: C; kDispatch and its like: the rank's

@@ -18,12 +18,8 @@ std::optional<Infeasible> check_adapters(const Job& job) {
   const auto without = [](const std::string& what) {
     return Infeasible{"lora-supported", "lora_rank is not implemented: " + what};
   };
-  const std::string other = "; use lora_rank 0, or a model without them";
   if (!lora.qkv && !lora.projection && !lora.fc1 && !lora.fc2) return without("adapters of nothing; give lora_targets");
-  if (job.model.experts) return without("adapters in a mixture of experts" + other);
-  if (job.model.latent) return without("adapters of latent attention" + other);
   if (job.model.mtp) return without("modules of multi-token prediction stay as they are; use lora_rank 0, or mtp 0");
-  if (job.model.attention_sinks) return without("attention sinks that stay as they are" + other);
   if (traits_of(plan.schedule).splits_backward) {
     return without(fmt::format("{} puts off gradients of matrices, which frozen ones do not have; use schedule {}",
                                name_of(plan.schedule), name_of(usual_schedule(1))));
@@ -58,6 +54,30 @@ double share_of_keys(const Job& job) {
   return packed / whole;
 }
 
+/// Columns and rows of all factors that a token meets in a layer of the kind: each takes 2 rank FLOPs per token forward.
+double adapted_widths(const models::Model& model, const Lora& lora, bool mixture) {
+  const auto hidden = static_cast<double>(model.hidden);
+  const auto attended = static_cast<double>(model.heads * model.value_dim());
+  const auto query = static_cast<double>(model.heads * model.head_dim);
+  double before_core = hidden + query + 2 * static_cast<double>(model.kv_heads * model.head_dim);
+  if (model.latent) {
+    const models::Latent& latent = *model.latent;
+    const auto key_rank = static_cast<double>(latent.key_rank), query_rank = static_cast<double>(latent.query_rank);
+    const double latents = query_rank + key_rank + static_cast<double>(latent.rotary_dim);
+    const double keys = static_cast<double>(model.heads * (latent.plain_dim + latent.value_dim));
+    before_core = hidden + latents + (query_rank > 0 ? query_rank : hidden) + query + key_rank + keys;
+  }
+  const auto of_mlp = [&](std::int64_t ffn) {
+    if (ffn == 0) return 0.0;
+    const auto inner = static_cast<double>(ffn);
+    return (lora.fc1 ? hidden + (model.gated() ? 2 : 1) * inner : 0) + (lora.fc2 ? inner + hidden : 0);
+  };
+  const double mlp = mixture ? static_cast<double>(model.experts->top_k) * of_mlp(model.ffn_hidden) +
+                                   of_mlp(model.experts->shared_hidden)
+                             : of_mlp(model.dense_hidden());
+  return (lora.qkv ? before_core : 0) + (lora.projection ? attended + hidden : 0) + mlp;
+}
+
 }  // namespace
 
 models::FlopsPerToken flops_per_token(const Job& job) {
@@ -72,12 +92,11 @@ models::FlopsPerToken flops_per_token(const Job& job) {
   const Lora& lora = job.training.lora;
   if (!lora.used()) return flops;
   const double frozen = flops.model / 3 - core;
-  const double hidden = static_cast<double>(model.hidden), ffn = static_cast<double>(model.dense_hidden());
-  const double attended = static_cast<double>(model.heads * model.value_dim());
-  const double qkv = static_cast<double>((model.heads + 2 * model.kv_heads) * model.head_dim);
-  const double widths = (lora.qkv ? hidden + qkv : 0) + (lora.projection ? attended + hidden : 0) +
-                        (lora.fc1 ? hidden + (model.gated() ? 2 : 1) * ffn : 0) + (lora.fc2 ? ffn + hidden : 0);
-  const double adapters = 2 * static_cast<double>(lora.rank * model.layers) * widths;  // forward
+  double widths = 0;
+  for (const models::LayersOfKind& alike : models::layer_kinds(model)) {
+    widths += static_cast<double>(alike.count) * adapted_widths(model, lora, alike.kind.mixture);
+  }
+  const double adapters = 2 * static_cast<double>(lora.rank) * widths;  // forward
   flops.model += 3 * adapters - frozen;
   flops.hardware_full += 4 * adapters - frozen;
   flops.hardware_selective += 3 * adapters - frozen;

@@ -108,38 +108,45 @@ int LayerWriter::kept_or_temporary(int kept, const char* name, std::int64_t elem
 
 // --- Experts: a batch of products, whose rows come in runs of one expert each ---
 
-void LayerWriter::expert_matmul(int x, const Product& product, int counts, int y, int layer, Pass pass) {
+void LayerWriter::expert_matmul(int x, const Product& product, int y, int layer, Pass pass) {
   const bool low = in_8_bits(product);
   const Rows shape{s_.expert_rows, product.in, expert_runs()};
-  if (low) x = cast_input(x, product, shape, layer, pass);
+  const int read = low ? cast_input(x, product, shape, layer, pass) : x;
   const int weight = low ? cast_weight(product, s_.local_experts, false, layer, pass)
                          : p_.value(std::string(product.parameter) + ".weight", layer);
-  Op& op = expert_op(b_.add(OpKind::kExpertMatmul, pass, {x, weight, counts}, {y}), product.out, product.in, layer);
+  Op& op = expert_op(b_.add(OpKind::kExpertMatmul, pass, {read, weight, product.counts}, {y}), product.out, product.in,
+                     layer);
   if (low) op.fp8 = s_.fp8;
+  if (product.adapted != kNoBuffer) adapt(x, product, y, layer, pass);
 }
 
-LayerWriter::GradientOperands LayerWriter::expert_dgrad(int x, const Product& product, int dy, int counts, int dx,
-                                                        int layer) {
+LayerWriter::GradientOperands LayerWriter::expert_dgrad(int x, const Product& product, int dy, int dx, int layer) {
   const bool low = in_8_bits(product);
+  const int x_wide = x, dy_wide = dy;
   int read = dy, weight = kNoBuffer;
   if (low) {
     const CastTo to = cast_gradient(dy, product, {s_.expert_rows, product.out, expert_runs()}, kNoBuffer, layer);
     weight = cast_weight(product, s_.local_experts, true, layer, Pass::kBackward);
     read = to.along_rows, dy = to.along_columns;
-    x = cast_again(x, product, {s_.expert_rows, product.in, expert_runs()}, layer);
+    if (!s_.lora.used()) x = cast_again(x, product, {s_.expert_rows, product.in, expert_runs()}, layer);
   } else {
     weight = p_.value(std::string(product.parameter) + ".weight", layer);
   }
-  Op& op = expert_op(b_.add(OpKind::kExpertMatmulDgrad, Pass::kBackward, {read, weight, counts}, {dx}), product.out,
-                     product.in, layer);
+  Op& op = expert_op(b_.add(OpKind::kExpertMatmulDgrad, Pass::kBackward, {read, weight, product.counts}, {dx}),
+                     product.out, product.in, layer);
   if (low) op.fp8 = s_.fp8;
-  return {x, dy, counts};
+  if (product.adapted == kNoBuffer) return {x, dy, kNoBuffer};
+  return {x_wide, dy_wide, adapt_backward(product, dy_wide, dx, layer)};
 }
 
 void LayerWriter::expert_wgrad(const GradientOperands& operands, const Product& product, int layer) {
+  if (product.adapted != kNoBuffer) {
+    adapter_gradients(operands.x, product, operands.dy, operands.d_adapted, layer);
+  }
+  if (s_.lora.used()) return;
   const int gradient = p_.gradient(std::string(product.parameter) + ".weight", layer);
   Op& op = expert_op(
-      b_.add(OpKind::kExpertMatmulWgrad, Pass::kBackward, {operands.x, operands.dy, operands.counts}, {gradient}),
+      b_.add(OpKind::kExpertMatmulWgrad, Pass::kBackward, {operands.x, operands.dy, product.counts}, {gradient}),
       product.out, product.in, layer);
   if (in_8_bits(product)) op.fp8 = s_.fp8;
 }

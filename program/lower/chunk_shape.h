@@ -122,9 +122,11 @@ struct LayerKept {
   struct Casts {
     int norm1 = kNoBuffer, attended = kNoBuffer, norm2 = kNoBuffer, act = kNoBuffer, dispatched = kNoBuffer;
   } casts;
-  /// What adapters make of their inputs, x A: (T, rank).
+  /// What adapters make of their inputs, x A: (T, rank), of experts' (rows, rank). `qkv`: with latent attention that of
+  /// the latents, `queries` and `keys` those of what makes heads of them.
   struct Adapted {
     int qkv = kNoBuffer, projection = kNoBuffer, fc1 = kNoBuffer, fc2 = kNoBuffer;
+    int queries = kNoBuffer, keys = kNoBuffer, shared_fc1 = kNoBuffer, shared_fc2 = kNoBuffer;
   } adapted;
   // Mixture layers: routing, rows that went into the experts and that came back, and the loss the balance adds to.
   int router = kNoBuffer, slots = kNoBuffer, dispatched = kNoBuffer, returned = kNoBuffer, loss = kNoBuffer;

@@ -26,6 +26,11 @@ std::int64_t round_up(std::int64_t value, std::int64_t multiple) {
   return (value + multiple - 1) / multiple * multiple;
 }
 
+/// Order of a segment's parameters, as OptimizerBodies reduces them.
+int replicated_first(const Parameter& p) {
+  return p.split != Split::kReplicated ? 2 : p.partial_over_tensor ? 1 : 0;
+}
+
 class TemplateMaker {
  public:
   TemplateMaker(const Job& job, const StackTraits& stack, const ChunkKey& key, int index, std::vector<Body>& bodies)
@@ -72,9 +77,6 @@ class TemplateMaker {
   int segments() const { return key_.layers + (key_.embedding ? 1 : 0) + kind_.parts_at_end(); }
 
   void place_parameters() {
-    const auto replicated_first = [](const Parameter& p) {  // as OptimizerBodies reduces them
-      return p.split != Split::kReplicated ? 2 : p.partial_over_tensor ? 1 : 0;
-    };
     const auto place = [&](std::vector<Parameter> list, int segment, Laid& laid) {
       std::ranges::stable_sort(list, {}, replicated_first);
       for (Parameter& p : list) {
@@ -102,13 +104,16 @@ class TemplateMaker {
     if (key_.embedding) place_part(embedding_parameters(job_), {}, segment++);
     const auto place_layer = [&](int layer, std::vector<Parameter> parameters) {
       const bool mixture = shape_.kind(layer).mixture;
+      std::vector<Parameter> adapters = adapter_parameters(job_, layer, mixture);
       for (Parameter& p : layer_parameters(job_, layer, mixture)) parameters.push_back(std::move(p));
       if (mixture && job_.plan.expert > 1) {
         experts_.emplace_back(segment, expert_parameters(job_, layer));
+        expert_adapters_.emplace_back(segment, expert_adapter_parameters(job_, layer));
       } else if (mixture) {
         for (Parameter& p : expert_parameters(job_, layer)) parameters.push_back(std::move(p));
+        for (Parameter& p : expert_adapter_parameters(job_, layer)) adapters.push_back(std::move(p));
       }
-      place_part(std::move(parameters), adapter_parameters(job_, layer), segment++);
+      place_part(std::move(parameters), std::move(adapters), segment++);
     };
     for (int layer = 0; layer < key_.layers; ++layer) place_layer(layer, {});
     if (key_.head) place_part(head_parameters(job_, key_.embedding), {}, segment++);
@@ -185,12 +190,19 @@ class TemplateMaker {
   void place_buckets() {
     const Sharding sharding(job_, stack_);
     std::int64_t end = 0;
-    for (const Laid* laid : {&trained_, &matrices_, &frozen_}) {
-      if (!laid->segment_end.empty()) end = place_runs(*laid, sharding, end);
-    }
-    for (auto& [segment, matrices] : experts_) {
-      end = place_experts(segment, std::move(matrices), end, sharding.parts);
-    }
+    const auto place_laid = [&](const Laid& laid) {
+      if (!laid.segment_end.empty()) end = place_runs(laid, sharding, end);
+    };
+    const auto place_spread = [&](std::vector<std::pair<int, std::vector<Parameter>>>& layers, bool frozen) {
+      for (auto& [segment, list] : layers) {
+        if (!list.empty()) end = place_experts(segment, std::move(list), end, sharding, frozen);
+      }
+    };
+    place_laid(trained_);
+    place_laid(matrices_);
+    place_spread(expert_adapters_, false);
+    place_laid(frozen_);
+    place_spread(experts_, shape_.lora.used());
     place_shards(kind_, job_, sharding, shape_.type, shape_.gradient);
     place_away_gradients(builder_, job_.plan, shape_.gradient);
     place_away_parameters(builder_, job_.plan, shape_.type);
@@ -281,17 +293,23 @@ class TemplateMaker {
   }
 
   // Experts that are spread over ranks are reduced among the ranks that hold the same ones: a bucket for each mixture
-  // layer, after all others.
-  std::int64_t place_experts(int segment, std::vector<Parameter> matrices, std::int64_t end, int parts) {
-    const int shards = job_.plan.zero_stage > 0 ? job_.plan.data / expert_replicas(job_.plan) * job_.plan.context : 1;
+  // layer, after all others, and one for their adapters.
+  std::int64_t place_experts(int segment, std::vector<Parameter> matrices, std::int64_t end, const Sharding& sharding,
+                             bool frozen) {
+    const bool whole = job_.plan.zero_stage == 0 || (frozen && !sharding.parameters);
+    const int parts = sharding.parts,
+              shards = whole ? 1 : job_.plan.data / expert_replicas(job_.plan) * job_.plan.context;
+    std::ranges::stable_sort(matrices, {}, replicated_first);
     Bucket bucket;
     bucket.expert = true;
+    bucket.frozen = frozen;
     bucket.muon = job_.training.optimizer.kind == Update::kMuon;
     bucket.first_segment = bucket.last_segment = static_cast<std::int16_t>(segment);
     bucket.begin = end;
     for (Parameter& p : matrices) {
       p.offset = end;
       p.muon = bucket.muon;
+      p.frozen = frozen;
       end += round_up(p.local_rows * p.local_columns, kParameterAlignment);
       segment_of_parameter_.push_back(segment);
       kind_.parameters.push_back(std::move(p));
@@ -300,7 +318,7 @@ class TemplateMaker {
     bucket.shard = bucket.elements / shards;
     bucket.parts = shards > 1 ? parts : 1;
     bucket.optimizer_offset = kind_.bytes[static_cast<std::size_t>(Space::kOptimizer)];
-    kind_.bytes[static_cast<std::size_t>(Space::kOptimizer)] += state_bytes(bucket.shard, bucket.muon);
+    if (!frozen) kind_.bytes[static_cast<std::size_t>(Space::kOptimizer)] += state_bytes(bucket.shard, bucket.muon);
     kind_.buckets.push_back(bucket);
     return bucket.begin + bucket.elements;
   }
@@ -315,7 +333,7 @@ class TemplateMaker {
   ParameterBuffers parameters_;
   LayerSlots slots_;
   std::vector<int> segment_of_parameter_;
-  std::vector<std::pair<int, std::vector<Parameter>>> experts_;  // segment, matrices
+  std::vector<std::pair<int, std::vector<Parameter>>> experts_, expert_adapters_;  // segment, what is spread over ranks
   Laid trained_, matrices_, frozen_;                             // by AdamW, by Muon, and not at all
 };
 

@@ -15,12 +15,13 @@ std::vector<int*> buffers_of(LayerKept& kept) {
           &kept.act,           &kept.branch1,     &kept.branch2,      &kept.branch_stats1,
           &kept.branch_stats2, &casts.norm1,      &casts.attended,    &casts.norm2,
           &casts.act,          &casts.dispatched, &adapted.qkv,       &adapted.projection,
-          &adapted.fc1,        &adapted.fc2,      &kept.router,       &kept.slots,
+          &adapted.fc1,        &adapted.fc2,      &adapted.queries,   &adapted.keys,
+          &adapted.shared_fc1, &adapted.shared_fc2, &kept.router,     &kept.slots,
           &kept.dispatched,    &kept.returned,    &kept.loss,         &kept.spills,
           &kept.counts,        &kept.shared_fc,   &kept.shared_act,   &kept.scores_dropped,
           &kept.mask1,         &kept.mask2};
 }
-static_assert(sizeof(LayerKept) == 42 * sizeof(int), "buffers_of lists every member");
+static_assert(sizeof(LayerKept) == 46 * sizeof(int), "buffers_of lists every member");
 
 int LayerWriter::place_kept(int layer, const std::string& name, DType type, std::int64_t elements) {
   if (slots_ != nullptr && layer < s_.layers) return slots_->place(b_, layer, s_.layout(layer), name, type, elements);
@@ -50,19 +51,23 @@ int LayerWriter::make_kept(const Kept& one, bool in_frame, bool placed) {
 }
 
 // With fp8 gradients of matrices read what `keep_casts` keeps; what is gathered again, and a router's input, stay.
-// Inputs of frozen matrices are read by adapters alone. Norms and MLPs that are made again need what they are made of,
+// Inputs of frozen matrices are read by adapters alone, a mixture's also by the gates of inputs. Norms and MLPs that are made again need what they are made of,
 // or make what is then cast once more.
 LayerKept LayerWriter::keep_as(int layer, int input, const Keeping& keeping) {
-  const bool wide = s_.fp8 == Fp8::kNone, router = reads_wide(layer), mixture = s_.kind(layer).mixture;
+  const bool wide = s_.fp8 == Fp8::kNone, mixture = s_.kind(layer).mixture, adapts = s_.lora.used();
+  const bool router = adapts ? mixture && s_.scales_input : reads_wide(layer);
+  const bool adapts_mlp = s_.lora.fc1 && (!mixture || s_.shared_mlp.ffn > 0);
   const bool norms = keeping.keeps(Module::kLayerNorm);
   const auto keeps = [&](bool adapted) {
-    return s_.lora.used() ? adapted : wide || s_.sequence_parallel || (keeping.in_frame && !norms);
+    return adapts ? adapted : wide || s_.sequence_parallel || (keeping.in_frame && !norms);
   };
   const bool one_norm = s_.parallel_block && s_.shared_norm;
   const bool reads_again = keeping.in_frame && !keeps_mlp(layer, keeping);  // the MLP, what its norm gave
+  const bool heads_again = s_.query_rank == 0 && keeping.in_frame && !keeping.keeps(Module::kLatentUp);
+  const bool latent = s_.latent() && (!adapts || s_.lora.qkv || heads_again);
   const bool keeps_norm1 =
-      keeps(s_.lora.qkv || (one_norm && s_.lora.fc1)) || s_.latent() || ((router || reads_again) && one_norm);
-  const bool keeps_norm2 = keeps(s_.lora.fc1) || router || reads_again;
+      keeps(s_.lora.qkv || (one_norm && adapts_mlp)) || latent || ((router || reads_again) && one_norm);
+  const bool keeps_norm2 = keeps(adapts_mlp) || router || reads_again;
   const std::int64_t own = s_.own_tokens * s_.hidden;
   const auto make = [&](const char* name, DType type, std::int64_t elements, bool frame, bool read_late = false) {
     return make_kept({layer, name, type, elements, read_late}, frame, keeping.placed);
@@ -89,11 +94,11 @@ LayerKept LayerWriter::keep_as(int layer, int input, const Keeping& keeping) {
   const std::int64_t mlp_rows = mixture ? s_.expert_rows : s_.tokens;
   const bool keeps_act = keeps_activation(layer, keeping), alone = keeps_mlp(layer, keeping) && !keeps_act;
   kept.fc = make("mlp inner", s_.type, mlp_rows * fc, keeps_mlp(layer, keeping));
-  if (s_.lora.used() ? s_.lora.fc2 : wide || alone) {
+  if (adapts ? s_.lora.fc2 : wide || alone) {
     kept.act = make("mlp activated", s_.type, mlp_rows * ffn, keeps_act, true);
   }
-  if (!wide && !s_.lora.used()) keep_casts(kept, layer, keeping);
-  if (s_.lora.used()) keep_adapted(kept, layer, keeping);
+  if (!wide && !adapts) keep_casts(kept, layer, keeping);
+  if (adapts) keep_adapted(kept, layer, keeping);
   if (s_.dropout) {
     kept.mask1 = make("attention residual dropout mask", DType::kUint8, own, keeping.in_frame);
     if (!s_.parallel_block) kept.mask2 = make("mlp residual dropout mask", DType::kUint8, own, keeping.in_frame);
@@ -140,12 +145,14 @@ void LayerWriter::keep_mixture(LayerKept& kept, int layer, const Keeping& keepin
   }
   if (s_.shared_mlp.ffn > 0) {
     kept.shared_fc = make("shared mlp inner", s_.type, s_.tokens * s_.shared_mlp.fc, shared);
-    kept.shared_act = make("shared mlp activated", s_.type, s_.tokens * s_.shared_mlp.ffn, shared, true);
+    if (!s_.lora.used() || s_.lora.fc2) {
+      kept.shared_act = make("shared mlp activated", s_.type, s_.tokens * s_.shared_mlp.ffn, shared, true);
+    }
   }
   if (s_.context > 1 && !s_.dropless) {
     kept.spills = make("spilled rows by rank", DType::kInt32, 2 * s_.context + s_.most_received, all);
   }
-  if (s_.fp8 == Fp8::kNone) {
+  if (s_.lora.used() ? s_.lora.fc1 : s_.fp8 == Fp8::kNone) {
     kept.dispatched = make("rows into experts", s_.type, s_.expert_rows * s_.hidden, all);
   }
   kept.returned = make("rows out of experts", s_.type, s_.own_rows * s_.hidden, all);

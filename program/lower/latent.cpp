@@ -22,17 +22,23 @@ constexpr double kLatentEpsilon = 1e-6;  // that of the releases' code, whatever
 
 }  // namespace
 
-LayerWriter::Product LayerWriter::latents_product() const {
-  return {.parameter = "attn.latents", .out = s_.latents(), .in = s_.hidden, .wide = true, .own_tokens = true};
+LayerWriter::Product LayerWriter::latents_product(const LayerKept& kept) const {
+  return {.parameter = "attn.latents",
+          .out = s_.latents(),
+          .in = s_.hidden,
+          .wide = true,
+          .own_tokens = true,
+          .adapted = kept.adapted.qkv};
 }
 
-LayerWriter::Product LayerWriter::query_heads_product() const {
+LayerWriter::Product LayerWriter::query_heads_product(const LayerKept& kept) const {
   const std::int64_t from = s_.query_rank > 0 ? s_.query_rank : s_.hidden;
-  return {.parameter = "attn.query_heads", .out = s_.query, .in = from, .wide = true};
+  return {.parameter = "attn.query_heads", .out = s_.query, .in = from, .wide = true, .adapted = kept.adapted.queries};
 }
 
-LayerWriter::Product LayerWriter::key_heads_product() const {
-  return {.parameter = "attn.key_heads", .out = s_.up, .in = s_.key_rank, .wide = true};
+LayerWriter::Product LayerWriter::key_heads_product(const LayerKept& kept) const {
+  return {
+      .parameter = "attn.key_heads", .out = s_.up, .in = s_.key_rank, .wide = true, .adapted = kept.adapted.keys};
 }
 
 Op& LayerWriter::latent_op(Op& op, std::int64_t n, int layer) {
@@ -70,7 +76,7 @@ int LayerWriter::latent_branch(int norm1, const LayerKept& kept, int layer, Pass
     return b_.temporary(fmt::format("{} {}", name, layer), s_.type, elements);
   };
   const int own = s_.sequence_parallel ? scratch("latents of own tokens", s_.own_tokens * s_.latents()) : kept.latents;
-  matmul(norm1, latents_product(), own, layer, pass);
+  matmul(norm1, latents_product(kept), own, layer, pass);
   if (s_.sequence_parallel) token_collective(OpKind::kAllGather, own, kept.latents, s_.latents(), layer, pass);
   latent_op(b_.add(OpKind::kLatentNorm, pass,
                    {kept.latents, p_.value("attn.query_latent_norm.weight", layer),
@@ -87,8 +93,8 @@ int LayerWriter::make_heads(int norm1, const LayerKept& kept, int layer, Pass pa
   };
   const int read = s_.query_rank > 0 ? kept.query_latent : gather_tokens(norm1, "norm1", layer, pass);
   const int queries = scratch("query heads", s_.tokens * s_.query), keys = scratch("key heads", s_.tokens * s_.up);
-  matmul(read, query_heads_product(), queries, layer, pass);
-  matmul(kept.key_latent, key_heads_product(), keys, layer, pass);
+  matmul(read, query_heads_product(kept), queries, layer, pass);
+  matmul(kept.key_latent, key_heads_product(kept), keys, layer, pass);
   const int qkv = s_.exchanges() ? scratch("qkv of own tokens", s_.tokens * s_.qkv) : kept.qkv;
   latent_op(b_.add(OpKind::kLatentHeads, pass, {queries, keys, kept.latents}, {qkv}), s_.latents(), layer);
   return qkv;
@@ -110,9 +116,9 @@ int LayerWriter::latent_branch_backward(const LayerKept& kept, int d_branch, int
   const bool narrow = s_.query_rank > 0;
   const int read = narrow ? kept.query_latent : gather_tokens(kept.norm1, "norm1 again", layer, kPass);
   const int d_read = gradient_of("what queries are made of", s_.tokens * (narrow ? s_.query_rank : s_.hidden), layer);
-  matmul_backward(read, query_heads_product(), d_queries, d_read, layer, {});
+  matmul_backward(read, query_heads_product(kept), d_queries, d_read, layer, {});
   const int d_key_latent = gradient_of("latent of keys and values", s_.tokens * s_.key_rank, layer);
-  matmul_backward(kept.key_latent, key_heads_product(), d_keys, d_key_latent, layer, {});
+  matmul_backward(kept.key_latent, key_heads_product(kept), d_keys, d_key_latent, layer, {});
   latent_op(b_.add(OpKind::kLatentNormBackward, kPass,
                    {kept.latents, p_.value("attn.query_latent_norm.weight", layer),
                     p_.value("attn.key_latent_norm.weight", layer), narrow ? d_read : kNoBuffer, d_key_latent},
@@ -127,7 +133,7 @@ int LayerWriter::latent_branch_backward(const LayerKept& kept, int d_branch, int
     all_reduce(d_all, Reduction::kSum, layer, kPass);
   }
   const int d_norm = gradient_of("norm1", s_.own_tokens * s_.hidden, layer);
-  matmul_backward(kept.norm1, latents_product(), d_own, d_norm, layer, {});
+  matmul_backward(kept.norm1, latents_product(kept), d_own, d_norm, layer, {});
   if (!narrow) add(reduce_tokens(d_read, "query heads", layer, kPass), d_norm, layer, kPass);
   return d_norm;
 }

@@ -205,12 +205,10 @@ LayerWriter::Mlp LayerWriter::dense_mlp(const LayerKept& kept) const {
 
 // Next to a router, which reads the same tokens: they are kept uncast, and cast again for gradients.
 LayerWriter::Mlp LayerWriter::shared_mlp(const LayerKept& kept) const {
-  return {{"mlp.shared.c_fc", s_.shared_mlp.fc, s_.hidden},
-          {"mlp.shared.c_proj", s_.hidden, s_.shared_mlp.ffn},
-          kept.shared_fc,
-          kept.shared_act,
-          "shared mlp",
-          "norm2, of the shared mlp"};
+  Product up{"mlp.shared.c_fc", s_.shared_mlp.fc, s_.hidden};
+  Product down{"mlp.shared.c_proj", s_.hidden, s_.shared_mlp.ffn};
+  up.adapted = kept.adapted.shared_fc1, down.adapted = kept.adapted.shared_fc2;
+  return {up, down, kept.shared_fc, kept.shared_act, "shared mlp", "norm2, of the shared mlp"};
 }
 
 int LayerWriter::plain_mlp(const Mlp& mlp, int read, int layer, Pass pass) {
@@ -328,7 +326,8 @@ void LayerWriter::plain_mlp_backward(const Mlp& mlp, const Read& read, int d_bra
                         {d_fc, p_.gradient(bias, layer)}),
                  s_.tokens, mlp.down.in, layer);
   act.k = s_.activation;
-  const int x = read.buffer == kNoBuffer ? read.gather() : read.buffer;
+  const bool reads = !s_.lora.used() || mlp.up.adapted != kNoBuffer;
+  const int x = reads && read.buffer == kNoBuffer ? read.gather() : read.buffer;
   const int d_norm = gradient_of(mlp.input, s_.tokens * s_.hidden, layer);
   matmul_backward(x, mlp.up, d_fc, d_norm, layer, [&] { between(d_norm); });
 }

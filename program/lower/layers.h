@@ -97,6 +97,8 @@ class LayerWriter {
     bool wide = false;        ///< never in 8 bits
     bool own_tokens = false;  ///< of this tensor rank alone, not those of its group
     int adapted = kNoBuffer;  ///< what its adapter makes of x (T,rank); kNoBuffer: it has none
+    bool of_experts = false;  ///< a product of every expert with its rows
+    int counts = kNoBuffer;   ///< of experts: how many rows each has (LayerKept::counts)
   };
   Product qkv_product(const LayerKept& kept) const;
   Product projection_product(const LayerKept& kept) const;
@@ -104,9 +106,17 @@ class LayerWriter {
   void adapt(int x, const Product& product, int y, int layer, Pass pass);
   int adapt_backward(const Product& product, int dy, int dx, int layer);
   void adapter_gradients(int x, const Product& product, int dy, int d_adapted, int layer);
+  /// y (m,out) = x (m,in) factor, or as the kind of product says; of a gradient `factor` is the other operand.
+  struct FactorOperands {
+    int x, factor, y;
+    std::int64_t out, in;
+  };
+  Op& factor_product(const Product& product, OpKind kind, const FactorOperands& of, int layer, Pass pass);
   Op& scaled(Op& op) const;
   void keep_adapted(LayerKept& kept, int layer, const Keeping& keeping);
-  std::int64_t tokens_of(const Product& product) const { return product.own_tokens ? s_.own_tokens : s_.tokens; }
+  std::int64_t tokens_of(const Product& product) const {
+    return product.of_experts ? s_.expert_rows : product.own_tokens ? s_.own_tokens : s_.tokens;
+  }
   /// dw (k,n) += x (T,k)^T dy (T,n)
   struct WeightGradient {
     int x, dy, weight, bias;
@@ -159,9 +169,9 @@ class LayerWriter {
   void keep_latents(LayerKept& kept, int layer, const Keeping& keeping);
   int make_heads(int norm1, const LayerKept& kept, int layer, Pass pass);
   Op& latent_op(Op& op, std::int64_t n, int layer);
-  Product latents_product() const;
-  Product query_heads_product() const;
-  Product key_heads_product() const;
+  Product latents_product(const LayerKept& kept) const;
+  Product query_heads_product(const LayerKept& kept) const;
+  Product key_heads_product(const LayerKept& kept) const;
   Op& token_collective(OpKind kind, int from, int to, std::int64_t width, int layer, Pass pass);
   /// `beside`: the MLP that every token visits, which overlaps with an exchange where passes run in pairs.
   int mixture_branch(int read, const LayerKept& kept, int layer, Pass pass, const std::function<void()>& beside = {});
@@ -185,6 +195,8 @@ class LayerWriter {
   void receive_spills(int spilled, int rows, const LayerKept& kept, int layer, Pass pass);
   int return_spills(int rows, const std::string& name, const LayerKept& kept, int layer, Pass pass);
   Product router_product() const;
+  Product experts_up(const LayerKept& kept) const;
+  Product experts_down(const LayerKept& kept) const;
   /// `once`: on the first tensor rank alone.
   void expert_bias(const char* parameter, int rows, int counts, std::int64_t width, bool leaves, int layer, Pass pass);
   void expert_bias_backward(const char* parameter, int d, int counts, std::int64_t width, bool leaves, int layer);
@@ -223,12 +235,12 @@ class LayerWriter {
   void all_reduce(int buffer, Reduction reduction, int layer, Pass pass);
   void matmul(int x, const Product& product, int y, int layer, Pass pass);
   void matmul_backward(int x, const Product& product, int dy, int dx, int layer, const Between& between);
-  void expert_matmul(int x, const Product& product, int counts, int y, int layer, Pass pass);
-  /// What the weight's gradient reads: what it is given, or in 8 bits.
+  void expert_matmul(int x, const Product& product, int y, int layer, Pass pass);
+  /// What the weight's gradient reads: what it is given, or in 8 bits; those of an adapter what it is given.
   struct GradientOperands {
-    int x, dy, counts;
+    int x, dy, d_adapted;
   };
-  GradientOperands expert_dgrad(int x, const Product& product, int dy, int counts, int dx, int layer);
+  GradientOperands expert_dgrad(int x, const Product& product, int dy, int dx, int layer);
   void expert_wgrad(const GradientOperands& operands, const Product& product, int layer);
   bool in_8_bits(const Product& product) const { return s_.fp8 != Fp8::kNone && !product.wide; }
 

@@ -154,37 +154,63 @@ std::int64_t dropless_rows(const models::Experts& experts, std::int64_t tokens, 
   return (own + local - 1) / local * local;
 }
 
+namespace {
+
+/// The blocks of columns of an MLP's first matrix: with a gate two of `ffn` each.
+std::vector<std::int64_t> gate_up_of(const models::Model& model, std::int64_t ffn) {
+  return model.gated() ? std::vector<std::int64_t>{ffn, ffn} : std::vector<std::int64_t>{};
+}
+
+std::int64_t fc_width_of(const models::Model& model, std::int64_t ffn) { return model.gated() ? 2 * ffn : ffn; }
+
+/// Parameters that every expert has one of, the part of one rank: those of an expert under those before it.
+class ExpertList {
+ public:
+  explicit ExpertList(const Job& job)
+      : job_(job), tensor_(expert_tensor_ranks(job.plan)), whole_(tensor_ == 1 && job.plan.tensor > 1) {}
+
+  /// The ranks that split an expert each have all of it, and a part of its gradient.
+  void replicated(Parameter p) {
+    p.partial_over_tensor = !whole_;
+    add(std::move(p));
+  }
+  void columns(Parameter p, std::vector<std::int64_t> sections) {
+    add(split_columns(std::move(p), tensor_, std::move(sections)));
+  }
+  void rows(Parameter p) { add(split_rows(std::move(p), tensor_)); }
+  std::vector<Parameter> take() { return std::move(list_); }
+
+ private:
+  void add(Parameter p) {
+    if (whole_) p.split = Split::kExperts;
+    p.experts = job_.model.experts->count;
+    p.local_experts = p.experts / job_.plan.expert;
+    p.expert_tensor = tensor_;
+    p.rows *= p.experts;
+    p.local_rows *= p.local_experts;
+    list_.push_back(std::move(p));
+  }
+
+  const Job& job_;
+  int tensor_;
+  bool whole_;
+  std::vector<Parameter> list_;
+};
+
+}  // namespace
+
 std::vector<Parameter> expert_parameters(const Job& job, int layer) {
   const models::Model& model = job.model;
-  const std::int64_t h = model.hidden, ffn = model.ffn_hidden, count = model.experts->count;
-  const int tensor = expert_tensor_ranks(job.plan);
-  const auto of_experts = [&](Parameter p) {
-    p.experts = count;
-    p.local_experts = count / job.plan.expert;
-    p.expert_tensor = tensor;
-    p.rows *= count;
-    p.local_rows *= p.local_experts;
-    return p;
-  };
-  const std::vector<std::int64_t> gate_up =
-      model.gated() ? std::vector<std::int64_t>{ffn, ffn} : std::vector<std::int64_t>{};
-  const std::int64_t fc_width = model.gated() ? 2 * ffn : ffn;
-  std::vector<Parameter> list;
-  const bool whole = tensor == 1 && job.plan.tensor > 1;
-  const auto add = [&](Parameter p) {
-    if (whole) p.split = Split::kExperts;
-    list.push_back(of_experts(std::move(p)));
-  };
-  const auto columns = [&](Parameter p) { return split_columns(std::move(p), tensor, gate_up); };
-  const auto rows = [&](Parameter p) { return split_rows(std::move(p), tensor); };
-  if (model.linear_bias) {
-    add(vector_parameter("h.{}.mlp.experts.c_proj.bias", layer, h, 0));
-    list.back().partial_over_tensor = !whole;  // the first of the ranks that split an expert has it all
-    add(columns(vector_parameter("h.{}.mlp.experts.c_fc.bias", layer, fc_width, 0)));
+  const std::int64_t h = model.hidden, ffn = model.ffn_hidden, fc_width = fc_width_of(model, ffn);
+  const std::vector<std::int64_t> gate_up = gate_up_of(model, ffn);
+  ExpertList list(job);
+  if (model.linear_bias) {  // the first of the ranks that split an expert has the second one's gradient
+    list.replicated(vector_parameter("h.{}.mlp.experts.c_proj.bias", layer, h, 0));
+    list.columns(vector_parameter("h.{}.mlp.experts.c_fc.bias", layer, fc_width, 0), gate_up);
   }
-  add(columns(matrix_parameter("h.{}.mlp.experts.c_fc.weight", layer, h, fc_width, kInitStd)));
-  add(rows(matrix_parameter("h.{}.mlp.experts.c_proj.weight", layer, ffn, h, residual_std(model))));
-  return list;
+  list.columns(matrix_parameter("h.{}.mlp.experts.c_fc.weight", layer, h, fc_width, kInitStd), gate_up);
+  list.rows(matrix_parameter("h.{}.mlp.experts.c_proj.weight", layer, ffn, h, residual_std(model)));
+  return list.take();
 }
 
 namespace {
@@ -214,11 +240,10 @@ void add_latent_heads(std::vector<Parameter>& list, const models::Model& model, 
 
 // Matrices of an MLP that is no mixture.
 void add_mlp(std::vector<Parameter>& list, const Job& job, const std::string& name, int layer, std::int64_t ffn) {
-  const bool gated = job.model.gated();
-  const std::int64_t h = job.model.hidden, width = gated ? 2 * ffn : ffn;
-  const std::vector<std::int64_t> gate_up = gated ? std::vector<std::int64_t>{ffn, ffn} : std::vector<std::int64_t>{};
-  list.push_back(
-      split_columns(matrix_parameter(name + ".c_fc.weight", layer, h, width, kInitStd), job.plan.tensor, gate_up));
+  const std::int64_t h = job.model.hidden;
+  list.push_back(split_columns(
+      matrix_parameter(name + ".c_fc.weight", layer, h, fc_width_of(job.model, ffn), kInitStd), job.plan.tensor,
+      gate_up_of(job.model, ffn)));
   list.push_back(
       split_rows(matrix_parameter(name + ".c_proj.weight", layer, ffn, h, residual_std(job.model)), job.plan.tensor));
 }
@@ -261,14 +286,12 @@ std::vector<Parameter> layer_parameters(const Job& job, int layer, bool mixture)
   if (model.attention_sinks) {
     list.push_back(split_columns(vector_parameter("h.{}.attn.sinks", layer, model.heads, 0), tensor));
   }
-  const std::vector<std::int64_t> gate_up =
-      model.gated() ? std::vector<std::int64_t>{ffn, ffn} : std::vector<std::int64_t>{};
-  const std::int64_t fc_width = model.gated() ? 2 * ffn : ffn;
   if (model.qkv_bias) {
     list.push_back(split_heads(vector_parameter("h.{}.attn.c_attn.bias", layer, qkv, 0), job));
   }
   if (model.linear_bias && !mixture) {
-    list.push_back(split_columns(vector_parameter("h.{}.mlp.c_fc.bias", layer, fc_width, 0), tensor, gate_up));
+    list.push_back(split_columns(vector_parameter("h.{}.mlp.c_fc.bias", layer, fc_width_of(model, ffn), 0), tensor,
+                                 gate_up_of(model, ffn)));
   }
   if (model.latent) {
     add_latent_heads(list, model, layer, tensor);
@@ -286,39 +309,83 @@ std::vector<Parameter> layer_parameters(const Job& job, int layer, bool mixture)
   return list;
 }
 
-// A is random with the variance of PEFT's kaiming_uniform(sqrt(5)), 1 / (3 in); B is 0. Where the target's columns are
-// split, A is whole on every rank, where its rows are, B is: of such a factor's gradient each rank has a part.
-std::vector<Parameter> adapter_parameters(const Job& job, int layer) {
+namespace {
+
+// A is random with the variance of PEFT's kaiming_uniform(sqrt(5)), 1 / (3 in); B is 0.
+Parameter first_factor(const std::string& target, int layer, std::int64_t in, std::int64_t rank) {
+  return matrix_parameter(target + ".lora_a", layer, in, rank, 1 / std::sqrt(3.0 * static_cast<double>(in)));
+}
+
+Parameter second_factor(const std::string& target, int layer, std::int64_t rank, std::int64_t out) {
+  return matrix_parameter(target + ".lora_b", layer, rank, out, 0);
+}
+
+/// Adapters of attention's products in front of its core.
+void add_attention_adapters(std::vector<Parameter>& list, const Job& job, int layer) {
+  const models::Model& model = job.model;
+  const std::int64_t h = model.hidden, rank = job.training.lora.rank, query = model.heads * model.head_dim;
+  if (!model.latent) {
+    list.push_back(partial_over_tensor(first_factor("h.{}.attn.c_attn", layer, h, rank)));
+    list.push_back(
+        split_heads(second_factor("h.{}.attn.c_attn", layer, rank, query + 2 * model.kv_heads * model.head_dim), job));
+    return;
+  }
+  const models::Latent& latent = *model.latent;
+  const std::int64_t narrow = latent.query_rank + latent.key_rank + latent.rotary_dim;
+  list.push_back(first_factor("h.{}.attn.latents", layer, h, rank));  // whole, as their matrix is
+  list.push_back(second_factor("h.{}.attn.latents", layer, rank, narrow));
+  const auto heads = [&](const char* target, std::int64_t from, std::int64_t width) {
+    list.push_back(partial_over_tensor(first_factor(target, layer, from, rank)));
+    list.push_back(split_columns(second_factor(target, layer, rank, width), job.plan.tensor));
+  };
+  heads("h.{}.attn.query_heads", latent.query_rank > 0 ? latent.query_rank : h, query);
+  heads("h.{}.attn.key_heads", latent.key_rank, model.heads * (latent.plain_dim + latent.value_dim));
+}
+
+}  // namespace
+
+// Where the target's columns are split, A is whole on every rank, where its rows are, B is: of such a factor's gradient
+// each rank has a part.
+std::vector<Parameter> adapter_parameters(const Job& job, int layer, bool mixture) {
   const Lora& lora = job.training.lora;
   if (!lora.used()) return {};
   const models::Model& model = job.model;
   const int tensor = job.plan.tensor;
-  const std::int64_t h = model.hidden, key = model.kv_heads * model.head_dim, ffn = model.dense_hidden();
-  const std::int64_t attended = model.heads * model.value_dim();
-  const std::vector<std::int64_t> gate_up =
-      model.gated() ? std::vector<std::int64_t>{ffn, ffn} : std::vector<std::int64_t>{};
+  const std::int64_t h = model.hidden, rank = lora.rank;
   std::vector<Parameter> list;
-  const auto down = [&](const char* name, std::int64_t in) {
-    return matrix_parameter(name, layer, in, lora.rank, 1 / std::sqrt(3.0 * static_cast<double>(in)));
+  const auto by_rows = [&](const std::string& target, std::int64_t in) {
+    list.push_back(split_rows(first_factor(target, layer, in, rank), tensor));
+    list.push_back(partial_over_tensor(second_factor(target, layer, rank, h)));
   };
-  const auto up = [&](const char* name, std::int64_t out) { return matrix_parameter(name, layer, lora.rank, out, 0); };
-  if (lora.qkv) {
-    list.push_back(partial_over_tensor(down("h.{}.attn.c_attn.lora_a", h)));
-    list.push_back(split_heads(up("h.{}.attn.c_attn.lora_b", model.heads * model.head_dim + 2 * key), job));
+  if (lora.qkv) add_attention_adapters(list, job, layer);
+  if (lora.projection) by_rows("h.{}.attn.c_proj", model.heads * model.value_dim());
+  const std::int64_t ffn = mixture ? model.experts->shared_hidden : model.dense_hidden();
+  const std::string mlp = mixture ? "h.{}.mlp.shared" : "h.{}.mlp";
+  if (ffn > 0 && lora.fc1) {
+    list.push_back(partial_over_tensor(first_factor(mlp + ".c_fc", layer, h, rank)));
+    list.push_back(split_columns(second_factor(mlp + ".c_fc", layer, rank, fc_width_of(model, ffn)), tensor,
+                                 gate_up_of(model, ffn)));
   }
-  if (lora.projection) {
-    list.push_back(split_rows(down("h.{}.attn.c_proj.lora_a", attended), tensor));
-    list.push_back(partial_over_tensor(up("h.{}.attn.c_proj.lora_b", h)));
-  }
+  if (ffn > 0 && lora.fc2) by_rows(mlp + ".c_proj", ffn);
+  return list;
+}
+
+std::vector<Parameter> expert_adapter_parameters(const Job& job, int layer) {
+  const Lora& lora = job.training.lora;
+  if (!lora.used()) return {};
+  const models::Model& model = job.model;
+  const std::int64_t h = model.hidden, ffn = model.ffn_hidden, rank = lora.rank;
+  const std::string fc1 = "h.{}.mlp.experts.c_fc", fc2 = "h.{}.mlp.experts.c_proj";
+  ExpertList list(job);
   if (lora.fc1) {
-    list.push_back(partial_over_tensor(down("h.{}.mlp.c_fc.lora_a", h)));
-    list.push_back(split_columns(up("h.{}.mlp.c_fc.lora_b", model.gated() ? 2 * ffn : ffn), tensor, gate_up));
+    list.replicated(first_factor(fc1, layer, h, rank));
+    list.columns(second_factor(fc1, layer, rank, fc_width_of(model, ffn)), gate_up_of(model, ffn));
   }
   if (lora.fc2) {
-    list.push_back(split_rows(down("h.{}.mlp.c_proj.lora_a", ffn), tensor));
-    list.push_back(partial_over_tensor(up("h.{}.mlp.c_proj.lora_b", h)));
+    list.rows(first_factor(fc2, layer, ffn, rank));
+    list.replicated(second_factor(fc2, layer, rank, h));
   }
-  return list;
+  return list.take();
 }
 
 std::vector<Parameter> module_parameters(const Job& job, int layer) {

@@ -45,7 +45,9 @@ std::vector<Parameter> expert_parameters(const Job& job, int layer);
 std::vector<Parameter> module_parameters(const Job& job, int layer);
 /// Adapters of a layer's targets ("h.{}.attn.c_attn.lora_a", (in, rank), and "lora_b", (rank, out)); empty without
 /// LoRA.
-std::vector<Parameter> adapter_parameters(const Job& job, int layer);
+std::vector<Parameter> adapter_parameters(const Job& job, int layer, bool mixture);
+/// Those of a mixture layer's experts, one of each for every expert, the part of one rank; likewise.
+std::vector<Parameter> expert_adapter_parameters(const Job& job, int layer);
 inline bool is_adapter(std::string_view name) { return name.ends_with(".lora_a") || name.ends_with(".lora_b"); }
 std::vector<Parameter> head_parameters(const Job& job, bool chunk_has_embedding);
 

@@ -185,6 +185,26 @@ LayerWriter::Product LayerWriter::router_product() const {
           .own_tokens = s_.routes_own};
 }
 
+LayerWriter::Product LayerWriter::experts_up(const LayerKept& kept) const {
+  return {.parameter = "mlp.experts.c_fc",
+          .out = s_.expert_mlp.fc,
+          .in = s_.hidden,
+          .cast = kept.casts.dispatched,
+          .adapted = kept.adapted.fc1,
+          .of_experts = true,
+          .counts = kept.counts};
+}
+
+LayerWriter::Product LayerWriter::experts_down(const LayerKept& kept) const {
+  return {.parameter = "mlp.experts.c_proj",
+          .out = s_.hidden,
+          .in = s_.expert_mlp.ffn,
+          .cast = kept.casts.act,
+          .adapted = kept.adapted.fc2,
+          .of_experts = true,
+          .counts = kept.counts};
+}
+
 // Each row that a product of the experts returns gets the bias of its expert; tensor ranks have a part of the first
 // product's columns, and partial sums of the second's. `elements` says whether the rows leave the experts: trainers add
 // these biases otherwise than those inside (simulator/cost/transformer_engine.h).
@@ -264,12 +284,12 @@ int LayerWriter::mixture_branch(int read, const LayerKept& kept, int layer, Pass
   receive_spills(spilled, rows_in, kept, layer, pass);
   const int arrived = rows_to_experts(rows_in, dispatched, layer, pass, beside);
   const auto [ffn, fc] = s_.expert_mlp;
-  expert_matmul(arrived, {"mlp.experts.c_fc", fc, s_.hidden, kept.casts.dispatched}, kept.counts, kept.fc, layer, pass);
+  expert_matmul(arrived, experts_up(kept), kept.fc, layer, pass);
   expert_bias("mlp.experts.c_fc.bias", kept.fc, kept.counts, fc, false, layer, pass);
   const int activated = kept_or_temporary(kept.act, "mlp activated", s_.expert_rows * ffn, layer);
   activate_experts(kept.fc, activated, layer, pass);
   const int rows_out = moves ? scratch("rows of experts", s_.expert_rows * s_.hidden, s_.type) : kept.returned;
-  expert_matmul(activated, {"mlp.experts.c_proj", s_.hidden, ffn, kept.casts.act}, kept.counts, rows_out, layer, pass);
+  expert_matmul(activated, experts_down(kept), rows_out, layer, pass);
   expert_bias("mlp.experts.c_proj.bias", rows_out, kept.counts, s_.hidden, true, layer, pass);
   rows_from_experts(rows_out, kept.returned, layer, pass);
   const int home = return_spills(kept.returned, "returned rows", kept, layer, pass);
@@ -291,8 +311,7 @@ void LayerWriter::mixture_branch_backward(const LayerKept& kept, int read, int d
   const std::int64_t row_elements = s_.own_rows * s_.hidden, all_elements = s_.expert_rows * s_.hidden;
   const bool moves = s_.expert > 1 || s_.tensor > 1;
   const auto [ffn, fc] = s_.expert_mlp;
-  const Product up{"mlp.experts.c_fc", fc, s_.hidden, kept.casts.dispatched};
-  const Product down{"mlp.experts.c_proj", s_.hidden, ffn, kept.casts.act};
+  const Product up = experts_up(kept), down = experts_down(kept);
   if (!s_.pairs && beside) beside();
   const int home = return_spills(kept.returned, "returned rows again", kept, layer, kPass);
   const int d_combined = gradient_of("returned rows", row_elements, layer);
@@ -307,7 +326,7 @@ void LayerWriter::mixture_branch_backward(const LayerKept& kept, int read, int d
       d_combined, moves ? gradient_of("rows of experts", all_elements, layer) : d_combined, layer, kPass, beside);
   expert_bias_backward("mlp.experts.c_proj.bias", d_out, kept.counts, s_.hidden, true, layer);
   const int d_act = gradient_of("mlp activated", s_.expert_rows * ffn, layer);
-  const GradientOperands of_down = expert_dgrad(kept.act, down, d_out, kept.counts, d_act, layer);
+  const GradientOperands of_down = expert_dgrad(kept.act, down, d_out, d_act, layer);
   if (!s_.pairs) expert_wgrad(of_down, down, layer);
   const int d_fc = gradient_of("mlp inner", s_.expert_rows * fc, layer);
   Op& act =
@@ -316,7 +335,7 @@ void LayerWriter::mixture_branch_backward(const LayerKept& kept, int read, int d
   act.k = s_.activation;
   expert_bias_backward("mlp.experts.c_fc.bias", d_fc, kept.counts, fc, false, layer);
   const int d_in = gradient_of("rows into experts", all_elements, layer);
-  const GradientOperands of_up = expert_dgrad(kept.dispatched, up, d_fc, kept.counts, d_in, layer);
+  const GradientOperands of_up = expert_dgrad(kept.dispatched, up, d_fc, d_in, layer);
   const int d_rows =
       rows_from_experts(d_in, moves ? gradient_of("dispatched rows", row_elements, layer) : d_in, layer, kPass, [&] {
         if (s_.pairs) expert_wgrad(of_down, down, layer);
@@ -343,7 +362,7 @@ void LayerWriter::mixture_branch_backward(const LayerKept& kept, int read, int d
   own_routing_op(b_.add(OpKind::kRouteBackward, kPass, {kept.router, kept.slots, d_gate}, {d_logits}), s_.experts,
                  layer)
       .dtype = s_.wide;
-  if (read == kNoBuffer) read = gather_tokens(kept.norm2, "norm2 again", layer, kPass);
+  if (read == kNoBuffer && !s_.lora.used()) read = gather_tokens(kept.norm2, "norm2 again", layer, kPass);
   const int d_norm = gradient_of("norm2", s_.routed_tokens * s_.hidden, layer);
   matmul_backward(read, router_product(), d_logits, d_norm, layer, [&] {
     if (d_tokens == kNoBuffer) tokens_back();

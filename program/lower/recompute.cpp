@@ -69,7 +69,9 @@ void LayerWriter::modules_again(int layer, const LayerKept& kept, ModuleSet drop
   norm_again(s_.parallel_block ? kept.input : kept.middle, "ln_2", kept.norm2);
   if (dropped.has(mixture ? Module::kMixture : Module::kMlp)) return mlp_again(layer, kept);
   if (!mixture) return;
-  if (dropped.has(Module::kMixtureActivation)) activate_experts(kept.fc, kept.act, layer, kPass);
+  if (dropped.has(Module::kMixtureActivation) && kept.act != kNoBuffer) {
+    activate_experts(kept.fc, kept.act, layer, kPass);
+  }
   if (dropped.has(Module::kSharedExperts) && s_.shared_mlp.ffn > 0) {
     plain_mlp(shared_mlp(kept), gather_tokens(kept.norm2, "norm2", layer, kPass), layer, kPass);
   }

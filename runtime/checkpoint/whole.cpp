@@ -27,12 +27,14 @@ void merge_adapters(WholeTensors& tensors, double scale) {
     const std::string target = name.substr(0, name.rfind('.') + 1);
     const WholeTensor& second = tensors.at(target + "lora_b");
     WholeTensor& weight = tensors.at(target + "weight");
+    const std::int64_t rank = first.columns, experts = second.rows / rank, in = weight.rows / experts;
     for (std::int64_t i = 0; i < weight.rows * weight.columns; ++i) {
       const std::int64_t row = i / weight.columns, column = i % weight.columns;
+      const std::int64_t above = row / in * rank;  // the second factors of the experts before this one
       double sum = 0;
-      for (std::int64_t r = 0; r < second.rows; ++r) {
-        sum += static_cast<double>(first.values[static_cast<std::size_t>(row * first.columns + r)]) *
-               second.values[static_cast<std::size_t>(r * second.columns + column)];
+      for (std::int64_t r = 0; r < rank; ++r) {
+        sum += static_cast<double>(first.values[static_cast<std::size_t>(row * rank + r)]) *
+               second.values[static_cast<std::size_t>((above + r) * second.columns + column)];
       }
       float& value = weight.values[static_cast<std::size_t>(i)];
       value = static_cast<float>(value + scale * sum);

@@ -165,7 +165,8 @@ std::string refusal_of(const program::Program& program, const program::Op& op) {
   if (std::string no = refusal_of_exchange(program, op); !no.empty()) return no;
   if (std::string no = refusal_of_codes(settings, op); !no.empty()) return no;
   if (std::string no = refusal_of_state(program, op); !no.empty()) return no;
-  const bool product = op.kind == OpKind::kMatmul || op.kind == OpKind::kMatmulDgrad;
+  const bool product = op.kind == OpKind::kMatmul || op.kind == OpKind::kMatmulDgrad ||
+                       op.kind == OpKind::kExpertMatmul || op.kind == OpKind::kExpertMatmulDgrad;
   const bool frozen_norm = op.kind == OpKind::kNormBackward && op.out[1] == program::kNoBuffer;
   if ((product && op.score_scale > 0) || frozen_norm) {
     return "the CUDA backend has no adapters beside frozen weights yet (LoRA); use --backend cpu, or --lora-rank 0";

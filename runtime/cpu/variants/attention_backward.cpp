@@ -84,7 +84,8 @@ static void attention_backward(const KernelArguments& a) {
     StridedMatrix<T>(dqkv + query_at, rows, s.dim, in_stride).noalias() = ds * k;
     StridedMatrix<T>(dqkv + key_at, keys, s.dim, in_stride).noalias() += ds.transpose() * q;
   });
-  if (sinks.any()) Row<T>(output<T>(a, 1) + first_head(a), s.heads) += dsinks;
+  T* gradient = output<T>(a, 1);  // of frozen ones none
+  if (sinks.any() && gradient != nullptr) Row<T>(gradient + first_head(a), s.heads) += dsinks;
 }
 
 void add_attention_backward(KernelTable& table) {

@@ -130,13 +130,14 @@ template <class T>
 static void sinks_backward(const KernelArguments& a, Index dim) {
   const Sinks<T> sinks = sinks_of<T>(a, 5);
   const Index heads = a.op->heads;
-  if (!sinks.any() || program::ring_step(*a.op) != 0) return;
+  T* gradient = output<T>(a, 2);  // of frozen ones none
+  if (!sinks.any() || gradient == nullptr || program::ring_step(*a.op) != 0) return;
   DenseRow<T> sums = DenseRow<T>::Zero(heads);
   for (Index i = 0; i < a.op->m * heads; ++i) {
     const T d = (ConstRow<T>(input<T>(a, 1) + i * dim, dim) * ConstRow<T>(input<T>(a, 3) + i * dim, dim)).sum();
     sums(i % heads) -= d * std::exp(sinks(i % heads) - input<T>(a, 2)[i]);
   }
-  Row<T>(output<T>(a, 2) + first_head(a), heads) += sums;
+  Row<T>(gradient + first_head(a), heads) += sums;
 }
 
 // As attention_backward, the probabilities from the final log-sum-exp; D_i = dy_i . y_i of the whole row.

@@ -36,6 +36,12 @@ using Row = Eigen::Map<DenseRow<T>>;
 template <class T>
 using ConstRow = Eigen::Map<const DenseRow<T>>;
 
+/// What a product gave, times the op's scale where it has one.
+template <class T>
+static void scale_product(const program::Op& op, T* values, Index count) {
+  if (op.score_scale > 0) Row<T>(values, count) *= static_cast<T>(op.score_scale);
+}
+
 /// What dropout keeps of a row, scaled: keep has a byte an element, 0 or 1. An expression on both, to be used at once.
 template <class T>
 static auto kept_of(const T* row, const std::uint8_t* keep, Index count, T scale) {

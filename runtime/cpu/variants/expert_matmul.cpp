@@ -46,6 +46,7 @@ static void expert_matmul(const KernelArguments& a) {
   for_each_expert(a, [&](Index expert, Index first, Index rows) {
     const ConstMatrix<T> x(input<T>(a, 0) + first * k, rows, k), w(input<T>(a, 1) + expert * k * n, k, n);
     Matrix<T>(output<T>(a, 0) + first * n, rows, n).noalias() = x * w;
+    scale_product(*a.op, output<T>(a, 0) + first * n, rows * n);
   });
 }
 
@@ -56,6 +57,7 @@ static void expert_matmul_dgrad(const KernelArguments& a) {
   for_each_expert(a, [&](Index expert, Index first, Index rows) {
     const ConstMatrix<T> dy(input<T>(a, 0) + first * n, rows, n), w(input<T>(a, 1) + expert * k * n, k, n);
     Matrix<T>(output<T>(a, 0) + first * k, rows, k).noalias() = dy * w.transpose();
+    scale_product(*a.op, output<T>(a, 0) + first * k, rows * k);
   });
 }
 

@@ -56,7 +56,7 @@ static void latent_norm_backward(const KernelArguments& a) {
       const T inverse = inverse_of<T>(x, a.op->epsilon);
       xhat = x * inverse;
       g = dy * weight;
-      Row<T>(output<T>(a, part.weight), part.width) += dy * xhat;
+      if (T* dweight = output<T>(a, part.weight)) Row<T>(dweight, part.width) += dy * xhat;
       const T mean_gx = (g * xhat).sum() / static_cast<T>(part.width);
       Row<T>(output<T>(a, 0) + r * s.width + part.begin, part.width) = (g - xhat * mean_gx) * inverse;
     }

@@ -9,11 +9,6 @@
 namespace trivium::runtime::cpu::TRIVIUM_CPU_VARIANT {
 
 template <class T>
-static void scale(const program::Op& op, T* values, Index count) {
-  if (op.score_scale > 0) Row<T>(values, count) *= static_cast<T>(op.score_scale);
-}
-
-template <class T>
 static void matmul(const KernelArguments& a) {
   const Index m = a.op->m, n = a.op->n, k = a.op->k;
   const ConstMatrix<T> x(input<T>(a, 0), m, k);
@@ -24,7 +19,7 @@ static void matmul(const KernelArguments& a) {
   } else {
     y.noalias() = x * ConstMatrix<T>(w, k, n);
   }
-  scale(*a.op, y.data(), m * n);
+  scale_product(*a.op, y.data(), m * n);
   if (const T* bias = input<T>(a, 2)) {
     for (Index r = 0; r < m; ++r) Row<T>(y.data() + r * n, n) += ConstRow<T>(bias, n);
   }
@@ -41,7 +36,7 @@ static void matmul_dgrad(const KernelArguments& a) {
   } else {
     dx.noalias() = dy * ConstMatrix<T>(w, k, n).transpose();
   }
-  scale(*a.op, dx.data(), m * k);
+  scale_product(*a.op, dx.data(), m * k);
 }
 
 template <class T>

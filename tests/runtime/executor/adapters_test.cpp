@@ -4,21 +4,16 @@
 
 #include <cmath>
 
+#include "tests/runtime/executor/adapted.h"
 #include "tests/runtime/executor/equivalence.h"
 
 namespace trivium::runtime::testing {
 namespace {
 
-constexpr std::int64_t kRank = 3;
-constexpr double kAlpha = 6;
-
 program::Job adapted_job(const program::Plan& plan, bool adapted = true, std::int64_t batch = 8) {
   program::Job job = toy_job(plan, batch);
   job.model.layers = 4;
-  if (!adapted) return job;
-  job.training.lora.rank = kRank;
-  job.training.lora.alpha = kAlpha;
-  return job;
+  return adapted ? with_adapters(job) : job;
 }
 
 /// Shared key heads, gated MLPs, rotary positions, norms of heads, no biases.
@@ -34,83 +29,13 @@ program::Job adapted_llama(const program::Plan& plan, bool adapted = true) {
   return job;
 }
 
-bool is_adapter(const std::string& name) { return name.ends_with(".lora_a") || name.ends_with(".lora_b"); }
-
-/// The second factors are random too, so that gradients of the first are not 0; `factor` on all of the tensor `scaled`.
-std::function<void(program::Program&)> random_factors(const std::string& scaled = "", double factor = 1) {
-  return [=](program::Program& program) {
-    for (program::ChunkTemplate& kind : program.kinds) {
-      for (program::Parameter& p : kind.parameters) {
-        if (p.name.ends_with(".lora_b")) p.init_std = 0.1;
-        if (!scaled.empty() && p.name == "h.{}." + scaled) p.init_std *= factor;
-      }
-    }
-  };
-}
-
-program::Job standing_still(program::Job job) {
-  job.training.optimizer.learning_rate = job.training.optimizer.min_learning_rate = 0;
-  return job;
-}
-
-// With B = 0 the adapted model is the model, so B's gradient is that of the target's weight by way of A:
-// dL/dB = scale A^T dL/dW.
-void expect_gradients_by_way_of_weights(const program::Job& adapted, const program::Job& whole) {
-  const Trained a = run(standing_still(adapted), 1), w = run(standing_still(whole), 1);
-  ASSERT_EQ(a.refused, "");
-  EXPECT_EQ(a.losses, w.losses);
-  int compared = 0;
-  for (const auto& [name, gradient] : a.gradients.front()) {
-    ASSERT_TRUE(is_adapter(name)) << name;
-    if (!name.ends_with(".lora_b")) continue;
-    const std::string target = name.substr(0, name.size() - std::string("lora_b").size());
-    const std::vector<double>& first = a.parameters.at(target + "lora_a");
-    const std::vector<double>& weight = w.gradients.front().at(target + "weight");
-    const std::size_t in = first.size() / kRank, out = weight.size() / in;
-    ASSERT_EQ(gradient.size(), kRank * out);
-    double worst = 0, largest = 0;
-    for (std::size_t r = 0; r < kRank; ++r) {
-      for (std::size_t o = 0; o < out; ++o) {
-        double sum = 0;
-        for (std::size_t i = 0; i < in; ++i) sum += first[i * kRank + r] * weight[i * out + o];
-        const double expected = kAlpha / kRank * sum;
-        worst = std::max(worst, std::abs(expected - gradient[r * out + o]));
-        largest = std::max(largest, std::abs(expected));
-      }
-    }
-    EXPECT_LE(worst, kTolerance * largest) << name;
-    EXPECT_GT(largest, 0) << name;
-    ++compared;
-  }
-  EXPECT_EQ(compared, 4 * adapted.model.layers);
-}
-
 TEST(Adapters, SecondFactorsHaveTheGradientOfTheirWeightByWayOfTheFirst) {
-  expect_gradients_by_way_of_weights(adapted_job({}), adapted_job({}, false));
-  expect_gradients_by_way_of_weights(adapted_llama({}), adapted_llama({}, false));
+  expect_gradients_by_way_of_weights(adapted_job({}), adapted_job({}, false), 4 * 4);
+  expect_gradients_by_way_of_weights(adapted_llama({}), adapted_llama({}, false), 4 * 4);
 }
 
-// (L(a (1 + e)) - L(a (1 - e))) / 2e = sum of dL/da a, for every tensor of a's name at once; the error is of order e^2.
 TEST(Adapters, GradientsAreThoseOfFiniteDifferences) {
-  constexpr double kStep = 1e-5;
-  const program::Job job = standing_still(adapted_llama({}));
-  const Trained here = run(job, 1, random_factors());
-  for (const char* target : {"attn.c_attn", "attn.c_proj", "mlp.c_fc", "mlp.c_proj"}) {
-    for (const char* factor : {".lora_a", ".lora_b"}) {
-      const std::string name = std::string(target) + factor;
-      const Trained more = run(job, 1, random_factors(name, 1 + kStep));
-      const Trained less = run(job, 1, random_factors(name, 1 - kStep));
-      const double slope = (more.losses.front() - less.losses.front()) / (2 * kStep);
-      double expected = 0;
-      for (const auto& [tensor, gradient] : here.gradients.front()) {
-        if (!tensor.ends_with(name)) continue;
-        const std::vector<double>& values = here.parameters.at(tensor);
-        for (std::size_t i = 0; i < values.size(); ++i) expected += gradient[i] * values[i];
-      }
-      EXPECT_GT(std::abs(expected), 1e-4) << name;
-      EXPECT_NEAR(slope, expected, 1e-6 * std::abs(expected) + 1e-9) << name;
-    }
-  }
+  expect_gradients_of_finite_differences(adapted_llama({}), {"attn.c_attn", "attn.c_proj", "mlp.c_fc", "mlp.c_proj"});
 }
 
 struct AdapterSplit {

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "program/lower/lower.h"
+#include "tests/runtime/executor/adapted.h"
 #include "tests/runtime/executor/equivalence.h"
 
 namespace trivium::runtime::testing {
@@ -41,12 +42,13 @@ enum Field {
   kPlacement,
   kScatterGather,
   kDropout,
+  kAdapters,
   kFields
 };
 enum Shape { kGpt2, kLlama, kParallel, kMixture, kGptOss, kGemma, kDeepSeek, kLlama4, kGrok };
 
 constexpr std::array<int, kFields> kValues = {
-    9, 3, 2, 3, 3, 3, program::kSchedules, 4, 2, 2, 2, 3, 3, 2, 2, 2, 2, 2, 2, 2, 3, 3, 3, 2, 2, 2};
+    9, 3, 2, 3, 3, 3, program::kSchedules, 4, 2, 2, 2, 3, 3, 2, 2, 2, 2, 2, 2, 2, 3, 3, 3, 2, 2, 2, 2};
 constexpr int kMostValues = 9;
 using Choice = std::array<int, kFields>;
 using Pairs = std::bitset<kFields * kMostValues * kFields * kMostValues>;
@@ -94,8 +96,8 @@ void add_grok(models::Model& model) {
   model.experts = models::Experts{.count = 4, .top_k = 2, .dropless = true, .imbalance = 2, .normalised = false};
 }
 
-program::Job shaped(int shape, bool dropout, const program::Plan& plan) {
-  program::Job job = toy_job(plan);
+program::Job shaped(int shape, bool dropout, bool adapters, const program::Plan& plan) {
+  program::Job job = adapters ? with_adapters(toy_job(plan)) : toy_job(plan);
   if (dropout) job.training.dropout = 0.2;
   job.model.layers = 4;
   if (shape == kLlama) {
@@ -185,7 +187,7 @@ program::Job job_of(const Choice& c) {
   plan.offload.parameters = static_cast<program::Storage>(c[kAwayParameters]);
   if (c[kScatterGather] != 0) plan.scatter_gather = program::ScatterGather::kOn;
   if (c[kPlacement] != 0) plan.placement = "data-pipeline-tensor-context";
-  return shaped(c[kModel], c[kDropout] != 0, plan);
+  return shaped(c[kModel], c[kDropout] != 0, c[kAdapters] != 0, plan);
 }
 
 bool can_be(const Choice& choice) {
@@ -249,15 +251,15 @@ TEST(EveryPairOfSettings, EqualsTheUnsplitRun) {
   }
   const std::vector<Choice> plans = covering(all);
   EXPECT_GE(plans.size(), 20u);  // 5 schedules x 4 stages of ZeRO are 20 plans at least
-  std::map<std::tuple<int, int, bool>, Trained> references;
+  std::map<std::tuple<int, int, bool, bool>, Trained> references;
   for (const Choice& choice : plans) {
     const program::Job job = job_of(choice);
-    const bool dropout = choice[kDropout] != 0;
-    const auto [at, fresh] = references.try_emplace({choice[kModel], job.plan.micro_batch, dropout});
+    const bool dropout = choice[kDropout] != 0, adapters = choice[kAdapters] != 0;
+    const auto [at, fresh] = references.try_emplace({choice[kModel], job.plan.micro_batch, dropout, adapters});
     if (fresh) {
       program::Plan alone;
       alone.micro_batch = job.plan.micro_batch;
-      at->second = run(shaped(choice[kModel], dropout, alone), 2);
+      at->second = run(shaped(choice[kModel], dropout, adapters, alone), 2);
     }
     expect_equivalent(at->second, job);
   }

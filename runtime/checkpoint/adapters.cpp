@@ -33,9 +33,17 @@ struct Target {
   std::string_view end;  // of the weight's name
   bool program::Lora::*flag;
 };
-constexpr std::array kTargets{
-    Target{"attn.c_attn.weight", &program::Lora::qkv}, Target{"attn.c_proj.weight", &program::Lora::projection},
-    Target{"mlp.c_fc.weight", &program::Lora::fc1}, Target{"mlp.c_proj.weight", &program::Lora::fc2}};
+constexpr std::array kTargets{Target{"attn.c_attn.weight", &program::Lora::qkv},
+                              Target{"attn.latents.weight", &program::Lora::qkv},
+                              Target{"attn.query_heads.weight", &program::Lora::qkv},
+                              Target{"attn.key_heads.weight", &program::Lora::qkv},
+                              Target{"attn.c_proj.weight", &program::Lora::projection},
+                              Target{"mlp.c_fc.weight", &program::Lora::fc1},
+                              Target{"mlp.shared.c_fc.weight", &program::Lora::fc1},
+                              Target{"mlp.experts.c_fc.weight", &program::Lora::fc1},
+                              Target{"mlp.c_proj.weight", &program::Lora::fc2},
+                              Target{"mlp.shared.c_proj.weight", &program::Lora::fc2},
+                              Target{"mlp.experts.c_proj.weight", &program::Lora::fc2}};
 
 const Target* target_of(const Correspondence& c) {
   const auto found =
@@ -47,9 +55,16 @@ std::string without_weight(const std::string& name) { return name.substr(0, name
 std::string first_of(const std::string& module) { return "base_model.model." + module + ".lora_A.weight"; }
 std::string second_of(const std::string& module) { return "base_model.model." + module + ".lora_B.weight"; }
 
+/// The expert whose matrix their number `part` is a part of; 0 where there are none.
+std::int64_t block_of(const Correspondence& c, std::size_t part) {
+  return static_cast<std::int64_t>(part / c.widths.size());
+}
+
+std::int64_t width_of(const Correspondence& c, std::size_t part) { return c.widths[part % c.widths.size()]; }
+
 /// Columns of ours that output `column` of their matrix number `part` is.
 std::int64_t place(const Correspondence& c, std::size_t part, std::int64_t column) {
-  return c.ours_at(part, 0, column);
+  return c.ours_at(part, 0, column) % c.columns;
 }
 
 /// One adapter of theirs: A (rank, in), B (out, rank).
@@ -59,19 +74,25 @@ struct Pair {
 };
 
 Pair pair_of(const Correspondence& c, std::size_t part, const WholeTensor& a, const WholeTensor& b) {
-  const std::int64_t rank = a.columns, width = c.widths[part];
-  Pair pair{part, std::vector<float>(a.values.size()), std::vector<float>(static_cast<std::size_t>(width * rank))};
+  const std::int64_t rank = a.columns, width = width_of(c, part), inputs = c.block_rows();
+  const std::int64_t first_a = block_of(c, part) * inputs, first_b = block_of(c, part) * rank;
+  Pair pair{part, std::vector<float>(static_cast<std::size_t>(rank * inputs)),
+            std::vector<float>(static_cast<std::size_t>(width * rank))};
   for (std::int64_t i = 0; i < rank; ++i) {
-    for (std::int64_t in = 0; in < a.rows; ++in) {
-      pair.a[static_cast<std::size_t>(i * a.rows + in)] = a.values[static_cast<std::size_t>(in * rank + i)];
+    for (std::int64_t in = 0; in < inputs; ++in) {
+      pair.a[static_cast<std::size_t>(i * inputs + in)] =
+          a.values[static_cast<std::size_t>((first_a + in) * rank + i)];
     }
     for (std::int64_t out = 0; out < width; ++out) {
       pair.b[static_cast<std::size_t>(out * rank + i)] =
-          b.values[static_cast<std::size_t>(i * b.columns + place(c, part, out))];
+          b.values[static_cast<std::size_t>((first_b + i) * b.columns + place(c, part, out))];
     }
   }
   return pair;
 }
+
+/// Files that have all experts' matrices in one tensor name adapters of these otherwise (PEFT's target_parameters).
+bool has_own_tensors(const Correspondence& c) { return c.theirs.front().ends_with(kWeight); }
 
 /// The end of a module's name that says whether it is adapted: the last word, or two where another layer's module of
 /// that word is not (GPT-2's attn.c_proj and mlp.c_proj).
@@ -145,11 +166,11 @@ class Reader {
     std::vector<std::pair<const Correspondence*, std::vector<Pair>>> found;
     for (const Correspondence& c : rows_) {
       const Target* target = target_of(c);
-      if (target == nullptr) continue;
+      if (target == nullptr || !has_own_tensors(c)) continue;
       found.emplace_back(&c, pairs(c));
       if (found.back().second.empty()) continue;
       adapters.lora.*target->flag = true;
-      adapters.lora.rank = std::max(adapters.lora.rank, rank_ * groups(found.back().second));
+      adapters.lora.rank = std::max(adapters.lora.rank, rank_ * groups(c, found.back().second));
     }
     if (taken_.empty()) base::refuse(where_, "it has no adapter of the model's matrices");
     for (const auto& [name, entry] : entries_) {
@@ -158,7 +179,7 @@ class Reader {
     for (const auto& [c, pairs] : found) {
       if (!(adapters.lora.*target_of(*c)->flag)) continue;
       if (pairs.empty()) {
-        base::refuse(where_, fmt::format("it has no tensor {}, though other layers have such adapters",
+        base::refuse(where_, fmt::format("it has no tensor {}, though other layers or matrices of its target have such adapters",
                                          base::quote(first_of(without_weight(c->theirs.front())))));
       }
       join(adapters, *c, pairs);
@@ -192,38 +213,44 @@ class Reader {
     const auto add = [&](const std::string& weight, std::size_t part, std::int64_t width) {
       const std::string module = without_weight(weight);
       if (!entries_.contains(first_of(module)) && !entries_.contains(second_of(module))) return;
-      std::vector<float> a = values(first_of(module), {rank_, c.rows});
+      std::vector<float> a = values(first_of(module), {rank_, c.block_rows()});
       found.push_back({part, std::move(a), values(second_of(module), {width, rank_})});
     };
     if (!c.fused.empty()) add(c.fused, 0, c.columns);
     if (!found.empty()) return found;
-    for (std::size_t i = 0; i < c.theirs.size(); ++i) add(c.theirs[i], i, c.widths[i]);
+    for (std::size_t i = 0; i < c.theirs.size(); ++i) add(c.theirs[i], i, width_of(c, i));
     return found;
   }
 
-  static std::int64_t groups(const std::vector<Pair>& pairs) {
-    std::set<std::vector<float>> different;
-    for (const Pair& pair : pairs) different.insert(pair.a);
-    return std::ssize(different);
+  /// How many different A the parts of one matrix have at most.
+  static std::int64_t groups(const Correspondence& c, const std::vector<Pair>& pairs) {
+    std::vector<std::set<std::vector<float>>> different(static_cast<std::size_t>(c.blocks));
+    for (const Pair& pair : pairs) different[static_cast<std::size_t>(block_of(c, pair.part))].insert(pair.a);
+    std::int64_t most = 0;
+    for (const auto& of_block : different) most = std::max(most, std::ssize(of_block));
+    return most;
   }
 
-  /// Those of one A under one another, each in a band of ranks of its own.
+  /// Those of one A under one another, each in a band of ranks of its own; experts' one under the other.
   void join(Adapters& adapters, const Correspondence& c, const std::vector<Pair>& pairs) const {
-    const std::int64_t rank = adapters.lora.rank;
+    const std::int64_t rank = adapters.lora.rank, inputs = c.block_rows();
     WholeTensor a{c.rows, rank, std::vector<float>(static_cast<std::size_t>(c.rows * rank))};
-    WholeTensor b{rank, c.columns, std::vector<float>(static_cast<std::size_t>(rank * c.columns))};
-    std::vector<const std::vector<float>*> bands;
+    WholeTensor b{rank * c.blocks, c.columns, std::vector<float>(static_cast<std::size_t>(rank * c.blocks * c.columns))};
+    std::vector<std::vector<const std::vector<float>*>> bands_of(static_cast<std::size_t>(c.blocks));
     for (const Pair& pair : pairs) {
+      const std::int64_t block = block_of(c, pair.part);
+      auto& bands = bands_of[static_cast<std::size_t>(block)];
       auto band = std::find_if(bands.begin(), bands.end(), [&](const auto* other) { return *other == pair.a; });
       if (band == bands.end()) band = bands.insert(band, &pair.a);
       const std::int64_t first = (band - bands.begin()) * rank_;
       const std::int64_t width = std::ssize(pair.b) / rank_;
       for (std::int64_t i = 0; i < rank_; ++i) {
-        for (std::int64_t in = 0; in < c.rows; ++in) {
-          a.values[static_cast<std::size_t>(in * rank + first + i)] = pair.a[static_cast<std::size_t>(i * c.rows + in)];
+        for (std::int64_t in = 0; in < inputs; ++in) {
+          a.values[static_cast<std::size_t>((block * inputs + in) * rank + first + i)] =
+              pair.a[static_cast<std::size_t>(i * inputs + in)];
         }
         for (std::int64_t out = 0; out < width; ++out) {
-          b.values[static_cast<std::size_t>((first + i) * c.columns + place(c, pair.part, out))] =
+          b.values[static_cast<std::size_t>((block * rank + first + i) * c.columns + place(c, pair.part, out))] =
               pair.b[static_cast<std::size_t>(out * rank_ + i)];
         }
       }
@@ -260,12 +287,19 @@ void write_adapters(const WholeTensors& tensors, const models::Model& model, con
     if (target_of(c) == nullptr) continue;
     const auto a = tensors.find(without_weight(c.ours) + ".lora_a");
     if (a == tensors.end()) continue;
+    if (!has_own_tensors(c)) {
+      throw base::Failure(base::ErrorKind::kUsage,
+                          fmt::format("{}: adapters of {} are not written: the model's files have all experts' matrices "
+                                      "in one tensor, and PEFT other names for adapters of that; convert to "
+                                      "model.safetensors, which has them added to the weights",
+                                      base::one_line(path.string()), base::quote(without_weight(c.ours))));
+    }
     conv1d = !c.transposed;
     for (std::size_t part = 0; part < c.theirs.size(); ++part) {
       const std::string module = without_weight(c.theirs[part]);
       adapted.insert(module);
-      entries.push_back({.name = first_of(module), .number = Number::kF32, .shape = {lora.rank, c.rows}});
-      entries.push_back({.name = second_of(module), .number = Number::kF32, .shape = {c.widths[part], lora.rank}});
+      entries.push_back({.name = first_of(module), .number = Number::kF32, .shape = {lora.rank, c.block_rows()}});
+      entries.push_back({.name = second_of(module), .number = Number::kF32, .shape = {width_of(c, part), lora.rank}});
       pairs.push_back(pair_of(c, part, a->second, tensors.at(without_weight(c.ours) + ".lora_b")));
     }
   }

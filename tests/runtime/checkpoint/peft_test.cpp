@@ -12,6 +12,7 @@
 #include "runtime/checkpoint/adapters.h"
 #include "runtime/checkpoint/checkpoint.h"
 #include "runtime/checkpoint/weight_files.h"
+#include "runtime/checkpoint/whole.h"
 #include "tests/runtime/checkpoint/training.h"
 
 namespace trivium::runtime::checkpoint {
@@ -21,7 +22,21 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 namespace fs = std::filesystem;
 
-enum class Family { kGpt2, kLlama };
+enum class Family { kGpt2, kLlama, kMixtral, kDeepSeek };
+
+/// The first of the layers is dense, the other a mixture with an MLP that all tokens visit.
+void add_deepseek(models::Model& m) {
+  m.kv_heads = m.heads;
+  m.tied_embeddings = false;
+  m.latent = models::Latent{6, 5, 3, 4, 6};
+  m.head_dim = 7;
+  models::Experts e{.count = 4, .top_k = 2, .dropless = true, .imbalance = 4};
+  e.scores = models::Scores::kSigmoid;
+  e.correction_bias = true, e.scale = 2.5;
+  e.groups = 2, e.top_groups = 1, e.group_best = 2;
+  e.shared_hidden = 2 * m.ffn_hidden, e.dense_layers = 1, e.dense_hidden = 3 * m.ffn_hidden;
+  m.experts = e;
+}
 
 program::Job adapted_job(Family family) {
   program::Job job = small_job({});
@@ -34,6 +49,8 @@ program::Job adapted_job(Family family) {
   m.activation = models::Activation::kSwiglu;
   m.linear_bias = m.qkv_bias = false;
   m.kv_heads = m.heads / 2;
+  if (family == Family::kMixtral) m.experts = models::Experts{.count = 4, .top_k = 2, .dropless = true, .imbalance = 4};
+  if (family == Family::kDeepSeek) add_deepseek(m);
   return job;
 }
 
@@ -112,11 +129,14 @@ TEST_P(Peft, AdaptersComeBackAsTheyWere) {
     EXPECT_EQ(back.tensors.at(name).values, tensor.values) << name;
     EXPECT_EQ(back.tensors.at(name).rows, tensor.rows) << name;
   }
-  EXPECT_EQ(adapters, 16U);  // two layers, four targets, A and B
+  // Two layers, four targets, A and B. Latents have three adapters for one of queries, keys and values, a mixture with
+  // an MLP that all tokens visit two for each of fc1 and fc2.
+  EXPECT_EQ(adapters, GetParam() == Family::kDeepSeek ? 2U * (2 * 3 + 1 + 1 + 2 + 4) : 16U);
   EXPECT_EQ(back.tensors.size(), adapters);
 }
 
-INSTANTIATE_TEST_SUITE_P(Families, Peft, ::testing::Values(Family::kGpt2, Family::kLlama));
+INSTANTIATE_TEST_SUITE_P(Families, Peft,
+                         ::testing::Values(Family::kGpt2, Family::kLlama, Family::kMixtral, Family::kDeepSeek));
 
 class PeftOfGpt2 : public Peft {
  protected:
@@ -162,6 +182,51 @@ TEST_F(PeftOfLlama, FactorsAreTransposedAndTakenApart) {
             nlohmann::json({"down_proj", "gate_proj", "k_proj", "o_proj", "q_proj", "up_proj", "v_proj"}));
   EXPECT_EQ(config_.at("r"), 2);
   EXPECT_EQ(config_.at("lora_alpha"), 6);
+}
+
+class PeftOfMixtral : public Peft {
+ protected:
+  PeftOfMixtral() : Peft(Family::kMixtral) {}
+  static std::string name(int expert, const char* matrix, char factor) {
+    return fmt::format("base_model.model.model.layers.1.block_sparse_moe.experts.{}.{}.lora_{}.weight", expert, matrix,
+                       factor);
+  }
+};
+
+// Ours lie one under the other: of expert 2 of A (4 in, rank) the rows from 2 in on, of B (4 rank, out) from 2 rank on.
+TEST_F(PeftOfMixtral, ExpertsHaveAdaptersOfTheirOwn) {
+  const AdapterFile file = read_file(file_);
+  EXPECT_EQ(file.size(), 2U * (4 + 4 * 3) * 2);
+  const std::int64_t h = job_.model.hidden, ffn = job_.model.ffn_hidden;
+  const WholeTensor &a = tensors_.at("h.1.mlp.experts.c_fc.lora_a"), &b = tensors_.at("h.1.mlp.experts.c_fc.lora_b");
+  EXPECT_THAT(std::vector({a.rows, a.columns, b.rows, b.columns}), ElementsAre(4 * h, 2, 4 * 2, 2 * ffn));
+  const Theirs &up_a = file.at(name(2, "w3", 'A')), &up_b = file.at(name(2, "w3", 'B'));
+  EXPECT_THAT(up_a.shape, ElementsAre(2, h));
+  EXPECT_THAT(up_b.shape, ElementsAre(ffn, 2));
+  EXPECT_EQ(up_a.values[static_cast<std::size_t>(1 * h + 3)], a.values[static_cast<std::size_t>((2 * h + 3) * 2 + 1)]);
+  EXPECT_EQ(up_b.values[5 * 2 + 1], b.values[static_cast<std::size_t>((2 * 2 + 1) * 2 * ffn + ffn + 5)]);
+  EXPECT_NE(up_b.values[5 * 2 + 1], 0);
+  EXPECT_THAT(file.at(name(3, "w2", 'A')).shape, ElementsAre(2, ffn));
+}
+
+// What experts gain is the product of their own factors.
+TEST_F(PeftOfMixtral, AreAddedToTheirOwnWeights) {
+  WholeTensors merged = tensors_;
+  merge_adapters(merged, job_.training.lora.scale());
+  const std::int64_t h = job_.model.hidden, all = 2 * job_.model.ffn_hidden;
+  const WholeTensor &a = tensors_.at("h.1.mlp.experts.c_fc.lora_a"), &b = tensors_.at("h.1.mlp.experts.c_fc.lora_b");
+  const std::string weight = "h.1.mlp.experts.c_fc.weight";
+  for (const std::int64_t expert : {0, 3}) {
+    const std::int64_t row = expert * h + 4, column = 7, at = row * all + column;
+    double sum = 0;
+    for (std::int64_t r = 0; r < 2; ++r) {
+      sum += static_cast<double>(a.values[static_cast<std::size_t>(row * 2 + r)]) *
+             b.values[static_cast<std::size_t>((expert * 2 + r) * all + column)];
+    }
+    EXPECT_NE(sum, 0);
+    EXPECT_EQ(merged.at(weight).values[static_cast<std::size_t>(at)],
+              static_cast<float>(tensors_.at(weight).values[static_cast<std::size_t>(at)] + 3 * sum));
+  }
 }
 
 // PEFT trains q_proj and v_proj unless told otherwise, each with an A of its own.
@@ -223,7 +288,7 @@ TEST_F(PeftOfLlama, WhatDoesNotFitIsNamed) {
                 f.erase(name("mlp.down_proj", 'A'));
                 f.erase(name("mlp.down_proj", 'B'));
               }),
-              HasSubstr("\"" + name("mlp.down_proj", 'A') + "\", though other layers have such adapters"));
+              HasSubstr("\"" + name("mlp.down_proj", 'A') + "\", though other layers or matrices of its target have such adapters"));
   EXPECT_THAT(with([&](AdapterFile& f) {
                 std::swap(f[name("mlp.down_proj", 'A')].shape[0], f[name("mlp.down_proj", 'A')].shape[1]);
               }),

@@ -71,7 +71,7 @@ std::string unsaid_training(const program::Job& job, Trainer trainer);
 std::vector<std::pair<std::string, std::string>> muon_settings(const program::Job& job, std::vector<Loss>& losses);
 
 /// Megatron-Bridge's value of cfg.peft. Precondition: adapters are used, alpha is whole.
-std::string peft_of(const program::Lora& lora);
+std::string peft_of(const program::Job& job, std::vector<Loss>& losses);
 
 /// Bytes of the dtype that gradients are reduced in, for buckets that are counted in elements.
 std::int64_t bucket_elements(const program::Plan& plan);

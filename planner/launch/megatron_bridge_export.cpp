@@ -93,7 +93,7 @@ class MegatronBridgeExport {
   // The weights that adapters stand beside come from a checkpoint of Megatron-Bridge, or of Hugging Face.
   void adapters() {
     if (!trains_adapters()) return;
-    set("cfg", "peft", peft_of(job_.training.lora));
+    set("cfg", "peft", peft_of(job_, launch_.losses));
     set("cfg.checkpoint", "pretrained_checkpoint", "os.environ[\"PRETRAINED\"]");
     lose("lora_rank", "the frozen weights come from the checkpoint that PRETRAINED names");
   }

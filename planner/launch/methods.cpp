@@ -122,13 +122,29 @@ void read_muon(Settings& settings, bool bridge, Imported& imported) {
   for (const char* other : {"muon_fp32_matmul_prec", "muon_coefficient_type", "muon_scalar_optimizer"}) text(other);
 }
 
-std::string peft_of(const program::Lora& lora) {
+std::string peft_of(const program::Job& job, std::vector<Loss>& losses) {
+  const program::Lora& lora = job.training.lora;
+  const auto& latent = job.model.latent;
+  const bool down = latent && latent->query_rank > 0;
   std::vector<std::string> names;
-  for (const auto& [on, name] : {std::pair{lora.qkv, "linear_qkv"},
+  for (const auto& [on, name] : {std::pair{lora.qkv && !latent, "linear_qkv"},
+                                 {lora.qkv && latent && !down, "linear_q_proj"},
+                                 {lora.qkv && down, "linear_q_down_proj"},
+                                 {lora.qkv && down, "linear_q_up_proj"},
+                                 {lora.qkv && latent, "linear_kv_down_proj"},
+                                 {lora.qkv && latent, "linear_kv_up_proj"},
                                  {lora.projection, "linear_proj"},
                                  {lora.fc1, "linear_fc1"},
                                  {lora.fc2, "linear_fc2"}}) {
     if (on) names.push_back(fmt::format("\"{}\"", name));
+  }
+  if (lora.qkv && down) {
+    losses.push_back({"lora_targets", "the two down projections of latent attention have an A each there, one here"});
+  }
+  if (job.model.experts && (lora.fc1 || lora.fc2)) {
+    losses.push_back({"lora_targets",
+                      "every expert has adapters of its own here; releases differ in whether the "
+                      "experts of a rank share one"});
   }
   const double alpha = lora.alpha > 0 ? lora.alpha : static_cast<double>(lora.rank);
   return fmt::format("LoRA(target_modules=[{}], dim={}, alpha={:.0f})", fmt::join(names, ", "), lora.rank, alpha);
@@ -161,10 +177,13 @@ void read_peft(Settings& settings, Imported& imported) {
   if (lora.rank < 1 || lora.rank > 4096) settings.fail("cfg.peft: dim must be a whole number from 1 to 4096");
   if (text->find("target_modules=") == std::string::npos) return;
   const auto names = [&](const char* module) { return text->find(module) != std::string::npos; };
-  lora.qkv = names("linear_qkv"), lora.projection = names("linear_proj");
+  lora.qkv = names("linear_qkv") || names("linear_q_") || names("linear_kv_");
+  lora.projection = names("linear_proj");
   lora.fc1 = names("linear_fc1"), lora.fc2 = names("linear_fc2");
   if (!lora.qkv && !lora.projection && !lora.fc1 && !lora.fc2) {
-    settings.fail("cfg.peft: target_modules names none of linear_qkv, linear_proj, linear_fc1, linear_fc2");
+    settings.fail(
+        "cfg.peft: target_modules names none of linear_qkv, the projections of latent attention (linear_q_down_proj "
+        "and others), linear_proj, linear_fc1, linear_fc2");
   }
 }
 

@@ -54,7 +54,8 @@ double share_of_keys(const Job& job) {
   return packed / whole;
 }
 
-/// Columns and rows of all factors that a token meets in a layer of the kind: each takes 2 rank FLOPs per token forward.
+/// Columns and rows of all factors that a token meets in a layer of the kind: each takes 2 rank FLOPs per token
+/// forward.
 double adapted_widths(const models::Model& model, const Lora& lora, bool mixture) {
   const auto hidden = static_cast<double>(model.hidden);
   const auto attended = static_cast<double>(model.heads * model.value_dim());

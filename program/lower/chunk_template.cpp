@@ -27,9 +27,7 @@ std::int64_t round_up(std::int64_t value, std::int64_t multiple) {
 }
 
 /// Order of a segment's parameters, as OptimizerBodies reduces them.
-int replicated_first(const Parameter& p) {
-  return p.split != Split::kReplicated ? 2 : p.partial_over_tensor ? 1 : 0;
-}
+int replicated_first(const Parameter& p) { return p.split != Split::kReplicated ? 2 : p.partial_over_tensor ? 1 : 0; }
 
 class TemplateMaker {
  public:
@@ -334,7 +332,7 @@ class TemplateMaker {
   LayerSlots slots_;
   std::vector<int> segment_of_parameter_;
   std::vector<std::pair<int, std::vector<Parameter>>> experts_, expert_adapters_;  // segment, what is spread over ranks
-  Laid trained_, matrices_, frozen_;                             // by AdamW, by Muon, and not at all
+  Laid trained_, matrices_, frozen_;                                               // by AdamW, by Muon, and not at all
 };
 
 }  // namespace

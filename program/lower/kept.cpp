@@ -8,17 +8,17 @@ namespace trivium::program {
 std::vector<int*> buffers_of(LayerKept& kept) {
   LayerKept::Casts& casts = kept.casts;
   LayerKept::Adapted& adapted = kept.adapted;
-  return {&kept.input,         &kept.norm1,       &kept.stats1,       &kept.projected,
-          &kept.head_sigma,    &kept.latents,     &kept.query_latent, &kept.key_latent,
-          &kept.qkv,           &kept.saved,       &kept.attended,     &kept.attended_whole,
-          &kept.middle,        &kept.norm2,       &kept.stats2,       &kept.fc,
-          &kept.act,           &kept.branch1,     &kept.branch2,      &kept.branch_stats1,
-          &kept.branch_stats2, &casts.norm1,      &casts.attended,    &casts.norm2,
-          &casts.act,          &casts.dispatched, &adapted.qkv,       &adapted.projection,
-          &adapted.fc1,        &adapted.fc2,      &adapted.queries,   &adapted.keys,
-          &adapted.shared_fc1, &adapted.shared_fc2, &kept.router,     &kept.slots,
-          &kept.dispatched,    &kept.returned,    &kept.loss,         &kept.spills,
-          &kept.counts,        &kept.shared_fc,   &kept.shared_act,   &kept.scores_dropped,
+  return {&kept.input,         &kept.norm1,         &kept.stats1,       &kept.projected,
+          &kept.head_sigma,    &kept.latents,       &kept.query_latent, &kept.key_latent,
+          &kept.qkv,           &kept.saved,         &kept.attended,     &kept.attended_whole,
+          &kept.middle,        &kept.norm2,         &kept.stats2,       &kept.fc,
+          &kept.act,           &kept.branch1,       &kept.branch2,      &kept.branch_stats1,
+          &kept.branch_stats2, &casts.norm1,        &casts.attended,    &casts.norm2,
+          &casts.act,          &casts.dispatched,   &adapted.qkv,       &adapted.projection,
+          &adapted.fc1,        &adapted.fc2,        &adapted.queries,   &adapted.keys,
+          &adapted.shared_fc1, &adapted.shared_fc2, &kept.router,       &kept.slots,
+          &kept.dispatched,    &kept.returned,      &kept.loss,         &kept.spills,
+          &kept.counts,        &kept.shared_fc,     &kept.shared_act,   &kept.scores_dropped,
           &kept.mask1,         &kept.mask2};
 }
 static_assert(sizeof(LayerKept) == 46 * sizeof(int), "buffers_of lists every member");
@@ -51,8 +51,8 @@ int LayerWriter::make_kept(const Kept& one, bool in_frame, bool placed) {
 }
 
 // With fp8 gradients of matrices read what `keep_casts` keeps; what is gathered again, and a router's input, stay.
-// Inputs of frozen matrices are read by adapters alone, a mixture's also by the gates of inputs. Norms and MLPs that are made again need what they are made of,
-// or make what is then cast once more.
+// Inputs of frozen matrices are read by adapters alone, a mixture's also by the gates of inputs. Norms and MLPs that
+// are made again need what they are made of, or make what is then cast once more.
 LayerKept LayerWriter::keep_as(int layer, int input, const Keeping& keeping) {
   const bool wide = s_.fp8 == Fp8::kNone, mixture = s_.kind(layer).mixture, adapts = s_.lora.used();
   const bool router = adapts ? mixture && s_.scales_input : reads_wide(layer);

@@ -37,8 +37,7 @@ LayerWriter::Product LayerWriter::query_heads_product(const LayerKept& kept) con
 }
 
 LayerWriter::Product LayerWriter::key_heads_product(const LayerKept& kept) const {
-  return {
-      .parameter = "attn.key_heads", .out = s_.up, .in = s_.key_rank, .wide = true, .adapted = kept.adapted.keys};
+  return {.parameter = "attn.key_heads", .out = s_.up, .in = s_.key_rank, .wide = true, .adapted = kept.adapted.keys};
 }
 
 Op& LayerWriter::latent_op(Op& op, std::int64_t n, int layer) {

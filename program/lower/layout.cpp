@@ -241,9 +241,8 @@ void add_latent_heads(std::vector<Parameter>& list, const models::Model& model, 
 // Matrices of an MLP that is no mixture.
 void add_mlp(std::vector<Parameter>& list, const Job& job, const std::string& name, int layer, std::int64_t ffn) {
   const std::int64_t h = job.model.hidden;
-  list.push_back(split_columns(
-      matrix_parameter(name + ".c_fc.weight", layer, h, fc_width_of(job.model, ffn), kInitStd), job.plan.tensor,
-      gate_up_of(job.model, ffn)));
+  list.push_back(split_columns(matrix_parameter(name + ".c_fc.weight", layer, h, fc_width_of(job.model, ffn), kInitStd),
+                               job.plan.tensor, gate_up_of(job.model, ffn)));
   list.push_back(
       split_rows(matrix_parameter(name + ".c_proj.weight", layer, ffn, h, residual_std(job.model)), job.plan.tensor));
 }

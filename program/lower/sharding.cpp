@@ -112,9 +112,8 @@ void place_shards(ChunkTemplate& kind, const Job& job, const Sharding& sharding,
     const int slots = sharding.ahead + 1;
     place_slots(kind, size_of(type), slots, &Bucket::parameter_slot, [](const Bucket& b) { return !b.apart(); });
     const auto place_apart = [&](const std::function<bool(const Bucket&)>& of_kind) {
-      place_slots(kind, size_of(type), slots, &Bucket::parameter_slot, [&](const Bucket& b) {
-        return b.apart() && of_kind(b) && (sharding.away || b.shard < b.elements);
-      });
+      place_slots(kind, size_of(type), slots, &Bucket::parameter_slot,
+                  [&](const Bucket& b) { return b.apart() && of_kind(b) && (sharding.away || b.shard < b.elements); });
     };
     place_apart([](const Bucket& b) { return !b.expert; });
     for (const bool frozen : {false, true}) {  // experts' adapters are used together with the experts

@@ -33,17 +33,13 @@ struct Target {
   std::string_view end;  // of the weight's name
   bool program::Lora::*flag;
 };
-constexpr std::array kTargets{Target{"attn.c_attn.weight", &program::Lora::qkv},
-                              Target{"attn.latents.weight", &program::Lora::qkv},
-                              Target{"attn.query_heads.weight", &program::Lora::qkv},
-                              Target{"attn.key_heads.weight", &program::Lora::qkv},
-                              Target{"attn.c_proj.weight", &program::Lora::projection},
-                              Target{"mlp.c_fc.weight", &program::Lora::fc1},
-                              Target{"mlp.shared.c_fc.weight", &program::Lora::fc1},
-                              Target{"mlp.experts.c_fc.weight", &program::Lora::fc1},
-                              Target{"mlp.c_proj.weight", &program::Lora::fc2},
-                              Target{"mlp.shared.c_proj.weight", &program::Lora::fc2},
-                              Target{"mlp.experts.c_proj.weight", &program::Lora::fc2}};
+constexpr std::array kTargets{
+    Target{"attn.c_attn.weight", &program::Lora::qkv},        Target{"attn.latents.weight", &program::Lora::qkv},
+    Target{"attn.query_heads.weight", &program::Lora::qkv},   Target{"attn.key_heads.weight", &program::Lora::qkv},
+    Target{"attn.c_proj.weight", &program::Lora::projection}, Target{"mlp.c_fc.weight", &program::Lora::fc1},
+    Target{"mlp.shared.c_fc.weight", &program::Lora::fc1},    Target{"mlp.experts.c_fc.weight", &program::Lora::fc1},
+    Target{"mlp.c_proj.weight", &program::Lora::fc2},         Target{"mlp.shared.c_proj.weight", &program::Lora::fc2},
+    Target{"mlp.experts.c_proj.weight", &program::Lora::fc2}};
 
 const Target* target_of(const Correspondence& c) {
   const auto found =
@@ -80,8 +76,7 @@ Pair pair_of(const Correspondence& c, std::size_t part, const WholeTensor& a, co
             std::vector<float>(static_cast<std::size_t>(width * rank))};
   for (std::int64_t i = 0; i < rank; ++i) {
     for (std::int64_t in = 0; in < inputs; ++in) {
-      pair.a[static_cast<std::size_t>(i * inputs + in)] =
-          a.values[static_cast<std::size_t>((first_a + in) * rank + i)];
+      pair.a[static_cast<std::size_t>(i * inputs + in)] = a.values[static_cast<std::size_t>((first_a + in) * rank + i)];
     }
     for (std::int64_t out = 0; out < width; ++out) {
       pair.b[static_cast<std::size_t>(out * rank + i)] =
@@ -179,8 +174,9 @@ class Reader {
     for (const auto& [c, pairs] : found) {
       if (!(adapters.lora.*target_of(*c)->flag)) continue;
       if (pairs.empty()) {
-        base::refuse(where_, fmt::format("it has no tensor {}, though other layers or matrices of its target have such adapters",
-                                         base::quote(first_of(without_weight(c->theirs.front())))));
+        base::refuse(
+            where_, fmt::format("it has no tensor {}, though other layers or matrices of its target have such adapters",
+                                base::quote(first_of(without_weight(c->theirs.front())))));
       }
       join(adapters, *c, pairs);
     }
@@ -235,7 +231,8 @@ class Reader {
   void join(Adapters& adapters, const Correspondence& c, const std::vector<Pair>& pairs) const {
     const std::int64_t rank = adapters.lora.rank, inputs = c.block_rows();
     WholeTensor a{c.rows, rank, std::vector<float>(static_cast<std::size_t>(c.rows * rank))};
-    WholeTensor b{rank * c.blocks, c.columns, std::vector<float>(static_cast<std::size_t>(rank * c.blocks * c.columns))};
+    WholeTensor b{rank * c.blocks, c.columns,
+                  std::vector<float>(static_cast<std::size_t>(rank * c.blocks * c.columns))};
     std::vector<std::vector<const std::vector<float>*>> bands_of(static_cast<std::size_t>(c.blocks));
     for (const Pair& pair : pairs) {
       const std::int64_t block = block_of(c, pair.part);
@@ -288,11 +285,12 @@ void write_adapters(const WholeTensors& tensors, const models::Model& model, con
     const auto a = tensors.find(without_weight(c.ours) + ".lora_a");
     if (a == tensors.end()) continue;
     if (!has_own_tensors(c)) {
-      throw base::Failure(base::ErrorKind::kUsage,
-                          fmt::format("{}: adapters of {} are not written: the model's files have all experts' matrices "
-                                      "in one tensor, and PEFT other names for adapters of that; convert to "
-                                      "model.safetensors, which has them added to the weights",
-                                      base::one_line(path.string()), base::quote(without_weight(c.ours))));
+      throw base::Failure(
+          base::ErrorKind::kUsage,
+          fmt::format("{}: adapters of {} are not written: the model's files have all experts' matrices "
+                      "in one tensor, and PEFT other names for adapters of that; convert to "
+                      "model.safetensors, which has them added to the weights",
+                      base::one_line(path.string()), base::quote(without_weight(c.ours))));
     }
     conv1d = !c.transposed;
     for (std::size_t part = 0; part < c.theirs.size(); ++part) {

@@ -127,6 +127,26 @@ TEST(LoraExport, IsReadBackAsItWas) {
               ThrowsMessage<base::Failure>(HasSubstr("lora_alpha: 1.5 is no whole number")));
 }
 
+TEST(LoraExport, NamesTheProjectionsOfLatentAttentionAndSaysHowExpertsDiffer) {
+  program::Job job = llama_job();
+  job.model = models::load_model("deepseek-v2-lite");
+  job.model.mtp.reset();
+  job.training.lora = {.rank = 16, .alpha = 32};
+  const Launch lite = file_with(job, Trainer::kMegatronBridge);
+  EXPECT_THAT(lite.text, HasSubstr("LoRA(target_modules=[\"linear_q_proj\", \"linear_kv_down_proj\", "
+                                   "\"linear_kv_up_proj\", \"linear_proj\", \"linear_fc1\", \"linear_fc2\"]"));
+  EXPECT_THAT(lite.losses, Contains(Field(&Loss::what, HasSubstr("every expert has adapters of its own here"))));
+  EXPECT_EQ(read_back(lite.text, Trainer::kMegatronBridge).job.training.lora, job.training.lora);
+  job.model = models::load_model("deepseek-v3");
+  job.model.mtp.reset();
+  job.training.lora.fc1 = job.training.lora.fc2 = false;
+  const Launch v3 = file_with(job, Trainer::kMegatronBridge);
+  EXPECT_THAT(v3.text, HasSubstr("[\"linear_q_down_proj\", \"linear_q_up_proj\", \"linear_kv_down_proj\", "
+                                 "\"linear_kv_up_proj\", \"linear_proj\"]"));
+  EXPECT_THAT(v3.losses, Contains(Field(&Loss::what, HasSubstr("two down projections"))));
+  EXPECT_EQ(read_back(v3.text, Trainer::kMegatronBridge).job.training.lora, job.training.lora);
+}
+
 TEST(LoraExport, IsRefusedByNameWhereATrainerHasNone) {
   program::Job job = llama_job();
   job.training.lora.rank = 8;

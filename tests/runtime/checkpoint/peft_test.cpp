@@ -288,7 +288,8 @@ TEST_F(PeftOfLlama, WhatDoesNotFitIsNamed) {
                 f.erase(name("mlp.down_proj", 'A'));
                 f.erase(name("mlp.down_proj", 'B'));
               }),
-              HasSubstr("\"" + name("mlp.down_proj", 'A') + "\", though other layers or matrices of its target have such adapters"));
+              HasSubstr("\"" + name("mlp.down_proj", 'A') +
+                        "\", though other layers or matrices of its target have such adapters"));
   EXPECT_THAT(with([&](AdapterFile& f) {
                 std::swap(f[name("mlp.down_proj", 'A')].shape[0], f[name("mlp.down_proj", 'A')].shape[1]);
               }),

@@ -94,10 +94,9 @@ TEST(MixtureAdapters, SecondFactorsHaveTheGradientOfTheirWeightByWayOfTheFirst) 
 
 // Choices of experts jump, so that a step may not change any: seen where losses of both sides differ by far.
 TEST(MixtureAdapters, GradientsAreThoseOfFiniteDifferences) {
-  expect_gradients_of_finite_differences(with_adapters(deepseek({})),
-                                         {"attn.latents", "attn.query_heads", "attn.key_heads", "attn.c_proj",
-                                          "mlp.experts.c_fc", "mlp.experts.c_proj", "mlp.shared.c_fc",
-                                          "mlp.shared.c_proj"});
+  expect_gradients_of_finite_differences(
+      with_adapters(deepseek({})), {"attn.latents", "attn.query_heads", "attn.key_heads", "attn.c_proj",
+                                    "mlp.experts.c_fc", "mlp.experts.c_proj", "mlp.shared.c_fc", "mlp.shared.c_proj"});
   expect_gradients_of_finite_differences(with_adapters(gpt_oss({})),
                                          {"attn.c_attn", "attn.c_proj", "mlp.experts.c_fc", "mlp.experts.c_proj"});
 }
@@ -128,18 +127,18 @@ TEST(MixtureAdapters, EqualTheUnsplitRunUnderEverySplit) {
     const Trained unsplit = run(make({}), 2);
     ASSERT_EQ(unsplit.refused, "");
     for (const MixtureSplit& split : std::vector<MixtureSplit>{{2, 0, 1, 1, 1, 1, 0},
-                                                 {4, 0, 1, 1, 1, 1, 0},
-                                                 {1, 0, 1, 1, 2, 2, 0},
-                                                 {1, 0, 1, 1, 4, 2, 1},
-                                                 {1, 0, 1, 1, 4, 2, 3},
-                                                 {1, 0, 1, 1, 2, 1, 3},
-                                                 {1, 0, 1, 4, 1, 1, 0},
-                                                 {1, 0, 2, 1, 1, 1, 0},
-                                                 {2, 0, 1, 2, 2, 2, 2},
-                                                 {2, 1, 1, 1, 2, 4, 1},
-                                                 {2, 1, 1, 1, 2, 2, 3},
-                                                 {4, 2, 1, 1, 2, 2, 3},
-                                                 {2, 0, 2, 1, 2, 2, 3}}) {
+                                                               {4, 0, 1, 1, 1, 1, 0},
+                                                               {1, 0, 1, 1, 2, 2, 0},
+                                                               {1, 0, 1, 1, 4, 2, 1},
+                                                               {1, 0, 1, 1, 4, 2, 3},
+                                                               {1, 0, 1, 1, 2, 1, 3},
+                                                               {1, 0, 1, 4, 1, 1, 0},
+                                                               {1, 0, 2, 1, 1, 1, 0},
+                                                               {2, 0, 1, 2, 2, 2, 2},
+                                                               {2, 1, 1, 1, 2, 4, 1},
+                                                               {2, 1, 1, 1, 2, 2, 3},
+                                                               {4, 2, 1, 1, 2, 2, 3},
+                                                               {2, 0, 2, 1, 2, 2, 3}}) {
       expect_split_equal(unsplit, mixture_plan(split), make);
     }
   }
@@ -173,15 +172,14 @@ TEST(MixtureAdapters, RecomputedModulesChangeNothing) {
   const Trained unsplit = run(make({}), 2), unsplit_lite = run(lite({}), 2);
   program::Plan plan = mixture_plan({2, 0, 1, 1, 2, 2, 0});
   plan.recompute = program::Recompute::kSelective;
-  for (const std::vector<Module>& modules :
-       std::vector<std::vector<Module>>{{Module::kMixture},
-                                        {Module::kMixtureActivation},
-                                        {Module::kSharedExperts},
-                                        {Module::kLatentUp},
-                                        {Module::kLayerNorm},
-                                        {Module::kMlp},
-                                        {Module::kCoreAttention, Module::kLatentUp, Module::kLayerNorm,
-                                         Module::kMixtureActivation}}) {
+  for (const std::vector<Module>& modules : std::vector<std::vector<Module>>{
+           {Module::kMixture},
+           {Module::kMixtureActivation},
+           {Module::kSharedExperts},
+           {Module::kLatentUp},
+           {Module::kLayerNorm},
+           {Module::kMlp},
+           {Module::kCoreAttention, Module::kLatentUp, Module::kLayerNorm, Module::kMixtureActivation}}) {
     plan.recompute_modules = modules;
     expect_split_equal(unsplit, plan, make);
     expect_split_equal(unsplit_lite, plan, lite);

@@ -157,6 +157,14 @@ TEST(RecomputedModules, OfAdaptersKeepTheBits) {
   };
   expect_bits_kept(adapted, split_of(2, true, 1, 1, 0), kOfDense);
   expect_bits_kept(adapted, split_of(1, false, 2, 1, 0), kOfDense);
+  for (const bool experts : {false, true}) {
+    const auto mixture = [&](const Plan& plan) {
+      program::Job job = mixture_layers(plan, true, true);
+      job.training.lora = {.rank = 4, .alpha = 8, .fc1 = experts, .fc2 = experts};
+      return job;
+    };
+    expect_bits_kept(mixture, split_of(2, true, 1, 1, 0), kOfDeepseek);
+  }
 }
 
 TEST(RecomputedModules, KeepTheBitsUnderOtherSchedulesAndOffload) {

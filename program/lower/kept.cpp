@@ -56,13 +56,14 @@ int LayerWriter::make_kept(const Kept& one, bool in_frame, bool placed) {
 LayerKept LayerWriter::keep_as(int layer, int input, const Keeping& keeping) {
   const bool wide = s_.fp8 == Fp8::kNone, mixture = s_.kind(layer).mixture, adapts = s_.lora.used();
   const bool router = adapts ? mixture && s_.scales_input : reads_wide(layer);
-  const bool adapts_mlp = s_.lora.fc1 && (!mixture || s_.shared_mlp.ffn > 0);
+  const bool shared = mixture && s_.shared_mlp.ffn > 0, adapts_mlp = s_.lora.fc1 && (!mixture || shared);
   const bool norms = keeping.keeps(Module::kLayerNorm);
   const auto keeps = [&](bool adapted) {
     return adapts ? adapted : wide || s_.sequence_parallel || (keeping.in_frame && !norms);
   };
   const bool one_norm = s_.parallel_block && s_.shared_norm;
-  const bool reads_again = keeping.in_frame && !keeps_mlp(layer, keeping);  // the MLP, what its norm gave
+  const bool keeps_all = keeps_mlp(layer, keeping) && (!shared || keeping.keeps(Module::kSharedExperts));
+  const bool reads_again = keeping.in_frame && !keeps_all;  // the MLP, what its norm gave
   const bool heads_again = s_.query_rank == 0 && keeping.in_frame && !keeping.keeps(Module::kLatentUp);
   const bool latent = s_.latent() && (!adapts || s_.lora.qkv || heads_again);
   const bool keeps_norm1 =

@@ -94,6 +94,21 @@ void check_buffers(const Program& program, Problems& problems) {
   }
 }
 
+// Products have both factors and a place for what they give.
+void check_products(const Program& program, Problems& problems) {
+  for (const Body& body : program.bodies) {
+    for (std::size_t i = 0; i < body.ops.size(); ++i) {
+      const Op& op = body.ops[i];
+      const bool product = op.kind == OpKind::kMatmul || op.kind == OpKind::kMatmulDgrad ||
+                           op.kind == OpKind::kMatmulWgrad || op.kind == OpKind::kExpertMatmul ||
+                           op.kind == OpKind::kExpertMatmulDgrad || op.kind == OpKind::kExpertMatmulWgrad;
+      if (!product || (op.in[0] != kNoBuffer && op.in[1] != kNoBuffer && op.out[0] != kNoBuffer)) continue;
+      problems.push_back(
+          fmt::format("body \"{}\" op {} ({}) has no buffer for an operand", body.name, i, name_of(op.kind)));
+    }
+  }
+}
+
 // Tensor ranks, or those that split an expert, gather and scatter whole buffers of a layer: as many equal parts as
 // there are ranks.
 void check_parts(const Program& program, Problems& problems) {
@@ -153,6 +168,7 @@ std::vector<std::string> verify(const Program& program, std::int64_t capacity_by
   check_pairs(program, problems);
   check_rings(program, problems);
   check_keys(program, problems);
+  check_products(program, problems);
   check_parts(program, problems);
   check_joint_collectives(program, problems);
   check_sharding(program, problems);

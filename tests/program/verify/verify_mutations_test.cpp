@@ -199,6 +199,14 @@ TEST(VerifyMutation, ABufferReadBeforeItIsWritten) {
               Contains("body \"forward\" op 0 (matmul) reads \"layer 0 norm1\" before anything wrote it"));
 }
 
+TEST(VerifyMutation, AProductWithoutAnOperand) {
+  Program program = two_stages();
+  Body& body = body_of(program, program.kinds[1].forward);
+  ASSERT_EQ(body.ops[1].kind, OpKind::kMatmul);
+  body.ops[1].in[0] = kNoBuffer;
+  EXPECT_THAT(verify(program), Contains("body \"forward\" op 1 (matmul) has no buffer for an operand"));
+}
+
 TEST(VerifyMutation, ATemporaryReadBeforeItIsWritten) {
   Program program = two_stages();
   Body& body = body_of(program, program.kinds[1].forward);

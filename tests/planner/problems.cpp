@@ -85,6 +85,12 @@ SearchRequest random_problem(std::mt19937& random) {
   } else if (one_of(apart, {true, false, false, false})) {
     request.job.training.optimizer.kind = program::Update::kMuon;
   }
+  std::mt19937 aside = random;  // so that all else stays as it was
+  aside.discard(1);
+  if (request.job.model.experts && !request.job.model.mtp && one_of(aside, {true, false, false}) &&
+      request.job.training.optimizer.kind == program::Update::kAdamW) {
+    request.job.training.lora = {.rank = 8, .alpha = 16};
+  }
   if (!request.job.model.mtp && one_of(apart, {true, false, false})) {
     request.job.training.documents = {{40, 300, 5000}, {5, 2, 1}};
   }

@@ -282,7 +282,7 @@ TEST(Tree, NoPlanWithOffloadedActivationsIsFasterThanItsBound) {
 TEST(Tree, NoPlanIsFasterWithItsOptimizerOffloaded) {
   std::mt19937 random(31);
   int plans = 0, slower = 0;
-  for (int i = 0; i < 40; ++i) {
+  for (int i = 0; i < 45; ++i) {
     SearchRequest request = random_problem(random);
     request.fixed.erase("zero_stage");
     request.fixed.erase("overlap.parameter_gather");

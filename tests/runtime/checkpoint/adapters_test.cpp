@@ -20,6 +20,15 @@ program::Job adapted(int pipeline, int data, int zero_stage) {
   return job;
 }
 
+/// Four experts, two for a token, on so many ranks.
+program::Job adapted_mixture(int tensor, int data, int expert, int zero_stage) {
+  program::Job job = adapted(1, data, zero_stage);
+  job.plan.tensor = tensor, job.plan.expert = expert;
+  job.model.linear_bias = false;
+  job.model.experts = models::Experts{.count = 4, .top_k = 2, .dropless = true, .imbalance = 4};
+  return job;
+}
+
 program::Job whole_model() {
   program::Job job = adapted(1, 1, 0);
   job.training.lora = {};
@@ -46,6 +55,28 @@ TEST(AdapterCheckpoints, SavedShardedAreLoadedInAPipeline) {
   const Whole there = loaded(program_of(adapted(2, 1, 0)), folder.path() / folder_name(2), agree);
   EXPECT_EQ(first_difference(there, saved.whole), "");
   EXPECT_TRUE(agree);
+}
+
+TEST(AdapterCheckpoints, OfExpertsGoOnBitByBitAndAreLoadedInOtherSplits) {
+  for (const program::Job& job : {adapted_mixture(1, 2, 2, 1), adapted_mixture(2, 2, 2, 3)}) {
+    SCOPED_TRACE(program::summary(job.plan));
+    const Folder straight, halves;
+    const Toy all = train(job, straight.path(), 4);
+    train(job, halves.path(), 4, false, 2);
+    const Toy rest = train(job, halves.path(), 4, true);
+    EXPECT_EQ(first_difference(rest.whole, all.whole), "");
+    ASSERT_EQ(rest.losses.size(), 2U);
+    EXPECT_EQ(rest.losses.back(), all.losses.back());
+    for (const program::Job& other : {adapted_mixture(1, 1, 1, 0), adapted_mixture(2, 2, 4, 0),
+                                      adapted_mixture(1, 4, 2, 3), adapted_mixture(2, 1, 1, 0)}) {
+      program::Job there = other;
+      if (there.plan.expert > there.plan.data) there.plan.expert_tensor = 1;  // tensor ranks have experts of their own
+      bool agree = true;
+      const Whole loaded_there = loaded(program_of(there), straight.path() / folder_name(4), agree);
+      EXPECT_EQ(first_difference(loaded_there, all.whole), "") << program::summary(there.plan);
+      EXPECT_TRUE(agree);
+    }
+  }
 }
 
 TEST(AdapterCheckpoints, BeginBesideTheWeightsOfACheckpointWithoutAdapters) {

@@ -142,6 +142,18 @@ JobRequest request_of(const RunOptions& options, bool speaks) {
   return request;
 }
 
+/// Dense peak of all ranks' devices, FLOP/s; 0 where a profile only assumes it, as a share of that says nothing.
+double known_peak(const JobRequest& request) {
+  for (const hardware::NodeGroup& group : request.cluster.groups) {
+    for (const auto& [pointer, source] : group.node.sources) {
+      const bool of_peak = pointer == "/device/peak" || pointer.starts_with("/device/peak/");
+      if (of_peak && source.starts_with("assumption")) return 0;
+    }
+  }
+  const program::Plan& plan = request.file.job.plan;
+  return simulator::peak_flops(plan, request.cluster) * std::min(plan.ranks(), request.cluster.devices());
+}
+
 /// What the options say of a training, but for what its session has.
 runtime::TrainOptions how_to_train(const RunOptions& options, const JobRequest& request, const Interrupts& interrupts) {
   const program::Job& job = request.file.job;
@@ -153,8 +165,7 @@ runtime::TrainOptions how_to_train(const RunOptions& options, const JobRequest& 
     return prepare(smaller, false).verified();
   };
   how.validate_every = options.training_schedule.validate_every;
-  how.peak_flops_per_s =
-      simulator::peak_flops(job.plan, request.cluster) * std::min(job.plan.ranks(), request.cluster.devices());
+  how.peak_flops_per_s = known_peak(request);
   how.on_spike = print_spike;
   how.steps = options.steps;
   how.timeline_steps = options.timeline_steps;

@@ -79,11 +79,14 @@ std::optional<std::variant<simulator::Simulation, Infeasible>> in_rounds(const p
 
 std::variant<std::int64_t, Infeasible> iteration(const program::Job& job, const hardware::Cluster& cluster, bool memory,
                                                  const std::stop_token& stop, simulator::TopologyCache* topologies) {
-  if (simulator::rounds_to_simulate(job, cluster)) {
-    auto counted = simulation_that_fits(job, cluster, memory, stop, topologies);
+  if (const auto rounds = simulator::rounds_to_simulate(job, cluster, simulator::kWorthwhileOnce)) {
+    if (memory) {
+      if (auto no = out_of_memory(job, cluster, *rounds)) return std::move(*no);
+    }
+    const auto counted = simulator::iteration_in_rounds(job, cluster, sharing(topologies), stop);
     if (stop.stop_requested()) return kStopped;
-    if (auto* no = std::get_if<Infeasible>(&counted)) return std::move(*no);
-    return std::get<simulator::Simulation>(counted).iteration_ps;
+    if (!counted) return Infeasible{kSimulationRule, counted.error().message};
+    if (counted.value()) return *counted.value();
   }
   const auto prepared = prepared_to_rank(job, cluster, memory, stop);
   if (stop.stop_requested()) return kStopped;
@@ -97,7 +100,7 @@ std::variant<std::int64_t, Infeasible> iteration(const program::Job& job, const 
 std::variant<std::int64_t, Infeasible> quick_bound(const program::Job& job, const hardware::Cluster& cluster,
                                                    bool memory) {
   const bool relaxed = !list_schedule_bounds(job.plan);
-  if (const auto rounds = simulator::rounds_to_simulate(job, cluster)) {
+  if (const auto rounds = simulator::rounds_to_simulate(job, cluster, simulator::kWorthwhileOnce)) {
     if (memory) {
       if (auto no = out_of_memory(job, cluster, *rounds)) return std::move(*no);
     }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <limits>
 #include <vector>
 
 #include "simulator/analytic/bus_load.h"
@@ -171,6 +172,16 @@ KindCosts joined(const std::vector<KindCosts>& kinds) {
     }
   }
   return costs;
+}
+
+std::pair<std::int64_t, std::int64_t> range_of(const PartTimes& times, const ByLayerKind<int>& layers) {
+  std::int64_t least = std::numeric_limits<std::int64_t>::max(), most = 0;
+  for (std::size_t kind = 0; kind < layers.size(); ++kind) {
+    if (layers[kind] == 0) continue;
+    least = std::min(least, times.layer[kind]);
+    most = std::max(most, times.layer[kind]);
+  }
+  return {least, most};
 }
 
 }  // namespace trivium::simulator

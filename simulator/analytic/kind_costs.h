@@ -4,6 +4,7 @@
 #include <array>
 #include <cstdint>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "models/model.h"
@@ -26,6 +27,9 @@ struct PartTimes {
     return sum;
   }
 };
+
+/// Of layers of a chunk, which has some: what each takes at least, and at most (ps).
+std::pair<std::int64_t, std::int64_t> range_of(const PartTimes& times, const ByLayerKind<int>& layers);
 
 /// Of one kind on one stage (ps). Passes count what segments take of the compute lane, simulated by segments (where
 /// passes run in pairs without the exchanges with the experts, which are segments of their own); the optimizer counts

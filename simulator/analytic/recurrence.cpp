@@ -29,6 +29,7 @@ class Walker {
     copying_.assign(stages_, 0);
     waited_.assign(stages_, 0);
     pairs_.assign(stages_, {});
+    read_.assign(stages_, {});
     reduced_kind_.assign(stages_, -1);
     last_forward_.assign(o_.chunks.size(), kUnknown);
     slots_of_.resize(o_.chunks.size());
@@ -65,6 +66,12 @@ class Walker {
     std::int64_t stored = 0;                     // after a forward: all layers have left
     std::int64_t first_free = 0, last_free = 0;  // after a backward: its first layer's slot, and the other
     std::int64_t copying = 0;  // then, too: until when copies that were ready before keep the lane busy
+  };
+
+  // The kind of chunk and the slot of the layer that a stage's last pass read until it ended. -1: not known.
+  struct Read {
+    int kind = -1;
+    std::int64_t slot = 0;
   };
 
   // The forward of a pair whose backward is to come: when the stage was free for both, and the stage's chunk.
@@ -141,6 +148,7 @@ class Walker {
       tell_lane(copying_[s]);
       moment.state.push_back(reduced_kind_[s]);
       if (o_.pairs) tell(pairs_[s].free);
+      moment.state.insert(moment.state.end(), {read_[s].kind, read_[s].slot});
     }
     const std::int64_t first = rounds * round_;  // micro-batch
     for (std::size_t position = 0; position < o_.chunks.size(); ++position) {
@@ -202,7 +210,7 @@ class Walker {
     if (position > 0) {
       const std::int64_t input = forward_[at(position - 1, micro_batch)];
       if (input == kUnknown) return false;
-      start = std::max(start + o_.chunks[position].gather_layer, input + o_.chunks[position - 1].send_forward);
+      start = std::max(gathered(s, o_.chunks[position], 0, start), input + o_.chunks[position - 1].send_forward);
     }
     if (cursors_[s].forwards() == 0) copied_[s] = start;
     last_forward_[position] = micro_batch;
@@ -211,6 +219,9 @@ class Walker {
     if (micro_batch == 0) free_[s] = std::max(free_[s], o_.chunks[position].gathered);
     forward_[at(position, micro_batch)] = free_[s];
     ++forwards_done_[position];
+    const ScheduleCosts::Chunk& chunk = o_.chunks[position];
+    const bool has_head = position + 1 == o_.chunks.size();  // it comes after the layers
+    read_[s] = {has_head ? -1 : chunk.kind, slot_of(chunk.layers - 1)};
     return true;
   }
 
@@ -223,7 +234,7 @@ class Walker {
     if (position + 1 < o_.chunks.size()) {
       const std::int64_t gradient = backward_[at(position + 1, micro_batch)];
       if (gradient == kUnknown) return false;
-      start = std::max(start + chunk.gather_layer, gradient + o_.chunks[position + 1].send_backward);
+      start = std::max(gathered(s, chunk, chunk.layers - 1, start), gradient + o_.chunks[position + 1].send_backward);
     }
     const bool reduces = chunk.reduce_layer > 0, has_head = position + 1 == o_.chunks.size();
     // The slot of its last layer is free again when the reduction that used it is done: at most one is left by then. A
@@ -243,12 +254,27 @@ class Walker {
       last_forward_[position] = kUnknown;
     }
     free_[s] = backward_[at(position, micro_batch)] = end;
-    if (reduces) {  // after the embedding the bound counts nothing
+    read_[s] = {position == 0 ? -1 : chunk.kind, slot_of(0)};  // the embedding comes after the layers
+    if (reduces) {                                             // after the embedding the bound counts nothing
       data_[s] = std::max(data_[s] + chunk.reduce_layers, (position == 0 ? start : end) + chunk.reduce_layer);
       reduced_kind_[s] = chunk.kind;
       if (!o_.reduces_beside && position > 0) held_[s] = end + chunk.reduce_layer;
     }
     return true;
+  }
+
+  // Gathered layers take turns in as many slots as are ahead, and one more.
+  std::int64_t slot_of(std::int64_t layer) const { return layer % (o_.gathered_ahead + 1); }
+
+  // When a pass may begin for the gather of its first layer. Where nothing is gathered ahead, that comes after what the
+  // pass waits for anyhow; else after the last pass, if that read the layer's slot until its end. Of layers that are
+  // made again in groups the first is another one.
+  std::int64_t gathered(std::size_t s, const ScheduleCosts::Chunk& chunk, std::int64_t layer,
+                        std::int64_t start) const {
+    if (o_.gathered_ahead == 0) return start + chunk.gather_layer;
+    const bool is_read = read_[s].kind == chunk.kind && read_[s].slot == slot_of(layer);
+    if (!is_read || (chunk.again_first && layer > 0)) return start;
+    return std::max(start, free_[s] + chunk.gather_layer);
   }
 
   // Passes of a pair begin together, if their inputs are there. No copies and no reductions overlap with them.
@@ -340,6 +366,7 @@ class Walker {
   std::vector<SlotCursor> cursors_;
   std::vector<std::size_t> positions_;  // by stage and its chunks
   std::vector<Pair> pairs_;             // by stage
+  std::vector<Read> read_;              // likewise
   PassEnds ends_;
 };
 

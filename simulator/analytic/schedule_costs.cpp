@@ -176,6 +176,8 @@ ScheduleCosts joined(ScheduleCosts passes, const ScheduleCosts& state) {
     chunk.backward_bus += state.chunks[i].backward_bus;
     chunk.bus += state.chunks[i].bus;
     hold_to_bus(chunk, passes.pairs);
+    chunk.forward = std::max(chunk.forward, state.chunks[i].forward_data);
+    chunk.backward = std::max(chunk.backward, state.chunks[i].backward_data);
     chunk.gathered = state.chunks[i].gathered;
     chunk.reduce = state.chunks[i].reduce;
     chunk.reduce_layer = state.chunks[i].reduce_layer;
@@ -184,6 +186,7 @@ ScheduleCosts joined(ScheduleCosts passes, const ScheduleCosts& state) {
     chunk.again_first = state.chunks[i].again_first;
     chunk.gather_layer = state.chunks[i].gather_layer;
   }
+  passes.gathered_ahead = state.gathered_ahead;
   passes.reduces_beside = state.reduces_beside;
   passes.endings = state.endings;
   passes.norm_reduce = state.norm_reduce;

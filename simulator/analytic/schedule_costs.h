@@ -31,8 +31,10 @@ struct ScheduleCosts {
     /// Where gradients are reduced after every micro-batch: of one of its layers, at least and at most, and of all.
     std::int64_t reduce_layer = 0, reduce_longest = 0, reduce_layers = 0;
     bool again_first = false;       ///< layers are made again before any of them leaves gradients
-    std::int64_t gather_layer = 0;  ///< likewise gathered before every pass, where nothing is gathered ahead
-    std::int64_t exchanges = 0;     ///< of both passes with experts, on a lane of their own where passes run in pairs
+    std::int64_t gather_layer = 0;  ///< parameters of one of its layers, at least, where every pass gathers them
+    /// Of a pass, what the data lane gathers and reduces between its begin and the begin of its last layer, at least.
+    std::int64_t forward_data = 0, backward_data = 0;
+    std::int64_t exchanges = 0;  ///< of both passes with experts, on a lane of their own where passes run in pairs
     int layers = 0;
     int kind = 0;                                            ///< equal for chunks that share slots of gradients
     std::int64_t forward_through = 0, backward_through = 0;  ///< where passes run in pairs: from begin to end
@@ -64,6 +66,7 @@ struct ScheduleCosts {
   /// With pairs, by stage, chunk of the forward and chunk of the backward: how long a pair keeps the compute lane,
   /// waits for its exchanges included, at least. Empty: no longer than both passes.
   std::vector<std::int64_t> pair_ps;
+  int gathered_ahead = 0;       ///< layers beyond the one in use, where every pass gathers them
   bool reduces_beside = false;  ///< reductions after every micro-batch have two slots; else the stage waits for each
 
   /// Chunk `chunk` of a stage, which lies where the schedule places it.

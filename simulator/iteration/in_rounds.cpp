@@ -34,6 +34,7 @@ class Periods {
   void add(const program::Role& role, const std::vector<Span>& spans) {
     std::erase_if(left_, [&](Period& p) {
       const std::int64_t last = micro_batches_ - depth_ - p.micro_batches;  // later ones see the end come
+      if (last < 2 * depth_) return true;
       const auto shift = comes_again(role, spans, last - 2 * depth_, last, p.micro_batches);
       if (!shift || (p.ps && *p.ps != *shift)) return true;
       p.ps = shift;
@@ -64,17 +65,19 @@ class Periods {
 
 /// What is simulated of few micro-batches.
 enum class Until {
-  kReady,    ///< by segments, each communication with its links to itself, in the order of readiness
-  kRelaxed,  ///< and then in that order with relaxed segments
-  kReplayed  ///< and then as simulate() does it
+  kReady,     ///< by segments, each communication with its links to itself, in the order of readiness
+  kRelaxed,   ///< and then in that order with relaxed segments
+  kReplayed,  ///< and then as simulate() does it, for the time alone
+  kFigures    ///< for all figures: what a period adds to them is seen from a second simulation without one
 };
 
 class InRounds {
  public:
   InRounds(const program::Job& job, const hardware::Cluster& cluster, const SimulationOptions& options,
-           const SteadyState& rounds, const std::stop_token& stop, Until until = Until::kReplayed)
+           const SteadyState& rounds, const std::stop_token& stop, Until until = Until::kFigures)
       : job_(job), cluster_(cluster), options_(options), rounds_(rounds), stop_(stop), until_(until) {
     options_.most_spans = SimulationOptions::kMostSpans;  // whether all ranks repeat themselves
+    worthwhile_ = until == Until::kFigures ? kWorthwhile : kWorthwhileOnce;
   }
 
   /// SimulationTrace as all of them would be, and the Program of few. Without a period where they do not repeat
@@ -82,7 +85,7 @@ class InRounds {
   base::Result<FewSimulated> few() {
     base::Result<FewSimulated> found = FewSimulated{};
     for (std::int64_t some = rounds_.enough(); found && found.value().period == 0; some *= kLonger) {
-      if (rounds_.micro_batches < kWorthwhile * some) break;
+      if (rounds_.micro_batches < worthwhile_ * some) break;
       found = few_of(some);
     }
     return found;
@@ -99,6 +102,10 @@ class InRounds {
       count += left;
       few = simulate_few(count, {period});
       if (!few || few.value().period == 0) return few;
+    }
+    if (until_ != Until::kFigures) {
+      few.value().simulated.makespan_ps += (all - count) / period * few.value().period_ps;
+      return few;
     }
     const auto fewer = simulate_few(count - period, {});
     if (!fewer) return fewer.error();
@@ -168,10 +175,11 @@ class InRounds {
   const SteadyState& rounds_;
   const std::stop_token& stop_;
   Until until_;
+  std::int64_t worthwhile_;
 };
 
 std::optional<std::int64_t> makespan_in_rounds(const program::Job& job, const hardware::Cluster& cluster, Until until) {
-  const auto rounds = rounds_to_simulate(job, cluster);
+  const auto rounds = rounds_to_simulate(job, cluster, kWorthwhileOnce);
   if (!rounds) return std::nullopt;
   const auto few = InRounds(job, cluster, {}, *rounds, {}, until).few();
   if (!few || few.value().period == 0) return std::nullopt;
@@ -180,9 +188,10 @@ std::optional<std::int64_t> makespan_in_rounds(const program::Job& job, const ha
 
 }  // namespace
 
-std::optional<SteadyState> rounds_to_simulate(const program::Job& job, const hardware::Cluster& cluster) {
+std::optional<SteadyState> rounds_to_simulate(const program::Job& job, const hardware::Cluster& cluster,
+                                              std::int64_t worthwhile) {
   if (program::check(job)) return std::nullopt;  // fewer might pass
-  return shares_cores(job.plan, cluster) ? std::nullopt : rounds_of(job);
+  return shares_cores(job.plan, cluster) ? std::nullopt : rounds_of(job, worthwhile);
 }
 
 std::optional<std::int64_t> list_schedule_makespan_in_rounds(const program::Job& job,
@@ -192,6 +201,19 @@ std::optional<std::int64_t> list_schedule_makespan_in_rounds(const program::Job&
 
 std::optional<std::int64_t> relaxed_makespan_in_rounds(const program::Job& job, const hardware::Cluster& cluster) {
   return makespan_in_rounds(job, cluster, Until::kRelaxed);
+}
+
+base::Result<std::optional<std::int64_t>> iteration_in_rounds(const program::Job& job, const hardware::Cluster& cluster,
+                                                              const SimulationOptions& options,
+                                                              const std::stop_token& stop) {
+  const auto rounds = rounds_to_simulate(job, cluster, kWorthwhileOnce);
+  if (!rounds) return std::optional<std::int64_t>();
+  if (stop.stop_requested()) return cancelled();
+  if (const auto no = unsupported_by(job, cluster)) return base::Error{base::ErrorKind::kUsage, no->reason};
+  const auto few = InRounds(job, cluster, options, *rounds, stop, Until::kReplayed).few();
+  if (!few) return few.error();
+  if (few.value().period == 0) return std::optional<std::int64_t>();
+  return std::optional(few.value().simulated.makespan_ps);
 }
 
 base::Result<std::optional<Simulation>> simulate_in_rounds(const program::Job& job, const hardware::Cluster& cluster,

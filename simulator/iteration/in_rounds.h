@@ -11,13 +11,21 @@ namespace trivium::simulator {
 
 /// How the job repeats itself, where it has so many micro-batches that it pays to count them, and may run with them.
 /// Nothing else.
-std::optional<SteadyState> rounds_to_simulate(const program::Job& job, const hardware::Cluster& cluster);
+std::optional<SteadyState> rounds_to_simulate(const program::Job& job, const hardware::Cluster& cluster,
+                                              std::int64_t worthwhile = kWorthwhile);
+
+/// What follows needs kWorthwhileOnce alone.
 
 /// What list_schedule_makespan() gives of the job lowered, counted likewise. Nothing where that cannot be.
 std::optional<std::int64_t> list_schedule_makespan_in_rounds(const program::Job& job, const hardware::Cluster& cluster);
 
 /// The same of relaxed_makespan() of the job lowered and ordered.
 std::optional<std::int64_t> relaxed_makespan_in_rounds(const program::Job& job, const hardware::Cluster& cluster);
+
+/// What iteration_ps() gives of the job lowered and ordered, counted as simulate_in_rounds() does it. Errors: as there.
+base::Result<std::optional<std::int64_t>> iteration_in_rounds(const program::Job& job, const hardware::Cluster& cluster,
+                                                              const SimulationOptions& options,
+                                                              const std::stop_token& stop);
 
 /// What simulate() gives of the job lowered and ordered. A few of its micro-batches are ordered and simulated; where
 /// all that is under way at one moment, of every lane of every distinct rank, came again a period later, to

@@ -34,9 +34,9 @@ std::vector<Named> named_spans(const program::Role& role, const std::vector<Span
 
 }  // namespace
 
-std::int64_t SteadyState::enough() const { return 5 * depth + 2 * kMostUnits * unit; }
+std::int64_t SteadyState::enough() const { return 4 * depth + 2 * unit; }
 
-std::optional<SteadyState> rounds_of(const program::Job& job) {
+std::optional<SteadyState> rounds_of(const program::Job& job, std::int64_t worthwhile) {
   const program::Plan& plan = job.plan;
   const program::ScheduleTraits& traits = program::traits_of(plan.schedule);
   // Of orders told as runs the iteration is the same, but not always how much of what a stage idles is for transfers:
@@ -45,15 +45,17 @@ std::optional<SteadyState> rounds_of(const program::Job& job) {
   SteadyState rounds;
   rounds.micro_batches = program::micro_batches(plan, job.training.global_batch);
   rounds.unit = traits.round(plan.pipeline);
-  // Weight gradients come up to a pipeline's length later.
-  const int passes = traits.splits_backward ? 2 : plan.virtual_stages;
+  // Weight gradients come up to a pipeline's length later. Of v chunks the last backward of a micro-batch comes
+  // (v - 1) p slots of a kind after its first, its first less than (v + 1) p after its first forward, and p
+  // micro-batches begin in v p slots of a kind.
+  const int passes = traits.splits_backward ? 2 : std::min(plan.virtual_stages, 2);
   const std::int64_t chunks = plan.virtual_stages;
   rounds.depth = std::max<std::int64_t>(2, std::int64_t{plan.pipeline} * passes);
   for (int stage = 0; stage < plan.pipeline; ++stage) {
     const auto order = program::order_of(plan.schedule, stage_place(plan, stage), rounds.micro_batches);
     rounds.depth = std::max(rounds.depth, (order.in_flight() + chunks - 1) / chunks);
   }
-  if (rounds.micro_batches < kWorthwhile * rounds.enough()) return std::nullopt;
+  if (rounds.micro_batches < worthwhile * rounds.enough()) return std::nullopt;
   return rounds;
 }
 

@@ -57,6 +57,27 @@ TEST(ScheduleCosts, ReductionsBetweenMicroBatchesHoldUpTheStage) {
   EXPECT_EQ(recurrence_ends(schedule_costs).stages[1], without + 2 * 4);
 }
 
+// The middle one of three stages, 10 times as slow as the others, of three micro-batches: from 10 on it does F0 F1 B0
+// F2 B1 B2, 3 x (100 + 200). With one layer gathered ahead there are two slots. The only layer of a chunk has the first
+// one, so that each of 5 passes waits for its gather (4) after the pass before it. Of two layers the last read is the
+// second one of a forward and the first one of a backward, and the first read is the other: B0, F2 and B1 wait.
+TEST(ScheduleCosts, LayersAreGatheredWhenTheirSlotHasBeenRead) {
+  ScheduleCosts schedule_costs = equal_stages(3, 1, 3, 0);
+  ScheduleCosts::Chunk& middle = schedule_costs.chunks[1];
+  middle.kind = 1;
+  middle.forward = 100;
+  middle.backward = 200;
+  middle.layers = 1;
+  EXPECT_EQ(recurrence_ends(schedule_costs).stages[1], 10 + 900);
+  schedule_costs.gathered_ahead = 1;
+  middle.gather_layer = 4;
+  EXPECT_EQ(recurrence_ends(schedule_costs).stages[1], 10 + 900 + 5 * 4);
+  middle.layers = 2;
+  EXPECT_EQ(recurrence_ends(schedule_costs).stages[1], 10 + 900 + 3 * 4);
+  middle.again_first = true;  // which layer a backward reads first is not known: F2 alone
+  EXPECT_EQ(recurrence_ends(schedule_costs).stages[1], 10 + 900 + 4);
+}
+
 // Copies of 30 each way of every micro-batch: the lane is busy 3 x 60 after the first forward's start.
 TEST(ScheduleCosts, CopiesOfActivationsHoldUpTheStage) {
   ScheduleCosts schedule_costs = equal_stages(2, 1, 3, 0);
@@ -79,6 +100,7 @@ TEST(ScheduleCosts, RoundsThatRepeatAreCountedToTheSameEnds) {
       schedule_costs.micro_batches = rounds * any(1, 3);
     }
     schedule_costs.reduces_beside = any(0, 1) == 0;
+    schedule_costs.gathered_ahead = any(0, 2);
     const bool unequal = any(0, 1) == 0, copies = any(0, 3) == 0, reduces = any(0, 3) == 0, gathers = any(0, 3) == 0;
     const int transfer = any(0, 2) * any(0, 40);
     for (ScheduleCosts::Chunk& chunk : schedule_costs.chunks) {

@@ -29,7 +29,7 @@ TEST(Rounds, AreCountedAsTheyWouldBeSimulated) {
     if (made.job.plan.schedule == program::Schedule::kGpipe) continue;
     if (program::traits_of(made.job.plan.schedule).runs != nullptr) continue;
     SteadyState rounds;
-    rounds.depth = std::max(2, made.job.plan.pipeline * std::max(2, made.job.plan.virtual_stages));
+    rounds.depth = std::max(2, made.job.plan.pipeline * 2);
     rounds.unit = made.job.plan.pipeline;
     const std::int64_t many = kWorthwhile * rounds.enough() / made.job.plan.pipeline * made.job.plan.pipeline;
     made.job = with_micro_batches(made.job, many + made.job.plan.pipeline * (i % 5));
@@ -58,6 +58,39 @@ TEST(Rounds, AreCountedAsTheyWouldBeSimulated) {
   std::printf("%d counted, %d simulated out, %d of the counted shared links\n", counted, simulated_in_full, shared);
   EXPECT_GT(counted, 60);
   EXPECT_GT(shared, 5);
+}
+
+// The time alone is counted of fewer micro-batches, from one simulation of a few, op by op and by segments.
+TEST(Rounds, TellTheTimeOfHalfAsMany) {
+  std::mt19937 random(62);
+  int counted = 0, relaxed = 0, turns = 0;
+  for (int i = 0; i < 240; ++i) {
+    RandomJob made = i % 4 == 0 ? random_pair_job(random) : random_job(random);
+    const program::Plan& plan = made.job.plan;
+    SteadyState rounds;
+    rounds.depth = std::max(2, plan.pipeline * 2);
+    rounds.unit = plan.pipeline;
+    made.job = with_micro_batches(made.job, kWorthwhileOnce * rounds.enough() + plan.pipeline * (i % 3));
+    SCOPED_TRACE(program::summary(plan));
+    if (!rounds_to_simulate(made.job, made.cluster, kWorthwhileOnce)) continue;
+    const auto ps = iteration_in_rounds(made.job, made.cluster, {}, {}).value_or_throw();
+    const auto by_segment = list_schedule_makespan_in_rounds(made.job, made.cluster),
+               bound = relaxed_makespan_in_rounds(made.job, made.cluster);
+    const Prepared all = prepared(made.job, made.cluster);
+    if (ps) EXPECT_EQ(*ps, iteration_ps(all, {}).value_or_throw());
+    if (by_segment && !plan.overlap.expert) {
+      const Program lowered = std::get<Program>(program::lower(made.job));
+      EXPECT_EQ(*by_segment, list_schedule_makespan(cost(lowered, made.cluster)).value_or_throw());
+    }
+    if (bound) EXPECT_EQ(*bound, relaxed_makespan(all.costed()).value_or_throw());
+    counted += ps ? 1 : 0;
+    relaxed += bound ? 1 : 0;
+    turns += ps && plan.virtual_stages > 2 ? 1 : 0;
+  }
+  std::printf("%d counted, %d of them of three chunks a stage and more, %d relaxed\n", counted, turns, relaxed);
+  EXPECT_GT(counted, 100);
+  EXPECT_GT(turns, 10);
+  EXPECT_GT(relaxed, 100);
 }
 
 // Neither too few micro-batches, nor a schedule without a steady state.

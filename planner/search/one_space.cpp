@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <cmath>
 #include <functional>
@@ -94,7 +95,7 @@ class Searcher {
     plant();
     while (!open_.empty() && open_.top().bound_ps <= limit() && !stop_.stop_requested()) {
       if (open_.top().is_plan()) return *open_.top().plan;
-      open(next(Next::kOpen));
+      work_on(next({kOpened, 0, 0}));
     }
     return std::nullopt;
   }
@@ -156,6 +157,7 @@ class Searcher {
 
   /// What is next to be done with a node: each makes its bound closer, and takes longer than the one before.
   enum class Next { kOpen, kListSchedule, kSimulate };
+  using Counts = std::array<std::size_t, 3>;  // by Next
   static Next next_of(const Node& node) {
     if (!node.is_plan()) return Next::kOpen;
     return node.list_scheduled ? Next::kSimulate : Next::kListSchedule;
@@ -165,13 +167,7 @@ class Searcher {
     while (!stop_.stop_requested()) {
       if (open_.empty() || open_.top().bound_ps > limit()) return true;
       tell_bound();
-      const Next what = next_of(open_.top());
-      const std::vector<Node> nodes = next(what);
-      if (nodes.empty()) continue;
-      const bool all = what == Next::kOpen           ? open(nodes)
-                       : what == Next::kListSchedule ? list_schedule(nodes)
-                                                     : simulate(nodes);
-      if (!all) return false;
+      if (!work_on(next({kOpened, kListScheduled, kSimulated}))) return false;
     }
     return false;
   }
@@ -210,15 +206,18 @@ class Searcher {
     return node;
   }
 
-  // The most promising nodes with which the same is to be done, none of them bounded above the limit.
-  std::vector<Node> next(Next what) {
-    const std::size_t most = what == Next::kOpen ? kOpened : what == Next::kListSchedule ? kListScheduled : kSimulated;
+  // The most promising nodes, none of them bounded above the limit, at most so many of each kind: what takes longest
+  // comes first, so that threads end together.
+  std::vector<Node> next(Counts most) {
     const std::int64_t limit_ps = limit();
     std::vector<Node> nodes;
-    while (!open_.empty() && open_.top().bound_ps <= limit_ps && next_of(open_.top()) == what && nodes.size() < most) {
-      if (!passed_by_its_family(open_.top())) nodes.push_back(open_.top());
+    while (!open_.empty() && open_.top().bound_ps <= limit_ps) {
+      std::size_t& left = most[static_cast<std::size_t>(next_of(open_.top()))];
+      if (left == 0) break;
+      if (!passed_by_its_family(open_.top())) --left, nodes.push_back(open_.top());
       open_.pop();
     }
+    std::ranges::stable_sort(nodes, std::greater(), next_of);
     return nodes;
   }
 
@@ -229,42 +228,6 @@ class Searcher {
     return std::any_of(ranking_.begin(), ranking_.end(), [&](const Entry& entry) {
       return entry.iteration_ps < node.bound_ps && family_of(entry.plan) == family;
     });
-  }
-
-  bool open(const std::vector<Node>& nodes) {
-    std::vector<Expansion> opened(nodes.size());
-    std::vector<char> done(nodes.size(), 0);
-    const bool all = run_parallel(
-        nodes.size(), threads_, stop_, [&](std::size_t i) { opened[i] = tree_.open(nodes[i]), done[i] = 1; },
-        [&](std::size_t) { report(); });
-    for (std::size_t i = 0; i < nodes.size(); ++i) {
-      if (done[i] == 0) {
-        open_.push(nodes[i]);  // stopped before its turn
-        continue;
-      }
-      ++result_.nodes_opened;
-      for (Node& node : opened[i].nodes) open_.push(std::move(node));
-      for (Rejection& refusal : opened[i].refused) rejections_.enter(std::move(refusal));
-    }
-    return all;
-  }
-
-  // List-scheduled by segments: many plans that are too slow show it at a tenth of the price of simulating them.
-  bool list_schedule(const std::vector<Node>& nodes) {
-    return work_out(
-        nodes, [&](const Node& node) { return quick_bound(job_of(*node.plan), cluster(), !request_.ignore_memory); },
-        [&](const Node& node, std::int64_t ps) {
-          Node closer = node;
-          closer.list_scheduled = true;
-          closer.bound_ps = std::max(node.bound_ps, ps);
-          open_.push(std::move(closer));
-        });
-  }
-
-  bool simulate(const std::vector<Node>& nodes) {
-    return work_out(
-        nodes, [&](const Node& node) { return simulated_time(node, stop_); },
-        [&](const Node& node, std::int64_t ps) { rank(node, ps); });
   }
 
   using Worked = std::variant<std::int64_t, Infeasible>;
@@ -289,15 +252,48 @@ class Searcher {
     }
   }
 
-  bool work_out(const std::vector<Node>& nodes, const std::function<Worked(const Node&)>& work,
-                const std::function<void(const Node&, std::int64_t)>& take) {
-    std::vector<Worked> worked(nodes.size(), kStopped);
+  // List schedules are by segments: many plans that are too slow show it at a tenth of the price of simulating them.
+  bool work_on(const std::vector<Node>& nodes) {
+    std::vector<std::variant<Worked, Expansion>> worked(nodes.size(), kStopped);
     const bool all = run_parallel(
-        nodes.size(), threads_, stop_, [&](std::size_t i) { worked[i] = work(nodes[i]); },
+        nodes.size(), threads_, stop_,
+        [&](std::size_t i) {
+          switch (next_of(nodes[i])) {
+            case Next::kOpen:
+              worked[i] = tree_.open(nodes[i]);
+              break;
+            case Next::kListSchedule:
+              worked[i] = quick_bound(job_of(*nodes[i].plan), cluster(), !request_.ignore_memory);
+              break;
+            case Next::kSimulate:
+              worked[i] = simulated_time(nodes[i], stop_);
+              break;
+          }
+        },
         [&](std::size_t) { report(); });
-    for (std::size_t i = 0; i < nodes.size(); ++i) conclude(nodes[i], std::move(worked[i]), take);
+    for (std::size_t i = 0; i < nodes.size(); ++i) {
+      if (auto* opened = std::get_if<Expansion>(&worked[i])) {
+        take(std::move(*opened));
+      } else {
+        conclude(nodes[i], std::get<Worked>(std::move(worked[i])), [&](const Node& node, std::int64_t ps) {
+          node.list_scheduled ? rank(node, ps) : come_closer(node, ps);
+        });
+      }
+    }
     report();
     return all;
+  }
+
+  void take(Expansion opened) {
+    ++result_.nodes_opened;
+    for (Node& node : opened.nodes) open_.push(std::move(node));
+    for (Rejection& refusal : opened.refused) rejections_.enter(std::move(refusal));
+  }
+
+  void come_closer(Node node, std::int64_t list_scheduled_ps) {
+    node.list_scheduled = true;
+    node.bound_ps = std::max(node.bound_ps, list_scheduled_ps);
+    open_.push(std::move(node));
   }
 
   void enter(Entry entry) {

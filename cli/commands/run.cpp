@@ -11,6 +11,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <stop_token>
+#include <string_view>
 
 #include "base/error.h"
 #include "base/files.h"
@@ -142,12 +143,20 @@ JobRequest request_of(const RunOptions& options, bool speaks) {
   return request;
 }
 
+/// Whether a profile, or the one that it is based on, cites no source of a constant ("base generic-cpu: assumption …").
+bool is_assumed(std::string_view source) {
+  while (source.starts_with("base ") && source.find(": ") != std::string_view::npos) {
+    source.remove_prefix(source.find(": ") + 2);
+  }
+  return source.starts_with("assumption");
+}
+
 /// Dense peak of all ranks' devices, FLOP/s; 0 where a profile only assumes it, as a share of that says nothing.
 double known_peak(const JobRequest& request) {
   for (const hardware::NodeGroup& group : request.cluster.groups) {
     for (const auto& [pointer, source] : group.node.sources) {
-      const bool of_peak = pointer == "/device/peak" || pointer.starts_with("/device/peak/");
-      if (of_peak && source.starts_with("assumption")) return 0;
+      const bool of_peak = pointer == "/device" || pointer == "/device/peak" || pointer.starts_with("/device/peak/");
+      if (of_peak && is_assumed(source)) return 0;
     }
   }
   const program::Plan& plan = request.file.job.plan;

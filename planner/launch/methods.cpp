@@ -175,9 +175,27 @@ void read_peft(Settings& settings, Imported& imported) {
   const std::int64_t alpha = whole("alpha", 32);
   lora.alpha = alpha == lora.rank ? 0 : static_cast<double>(alpha);
   if (lora.rank < 1 || lora.rank > 4096) settings.fail("cfg.peft: dim must be a whole number from 1 to 4096");
-  if (text->find("target_modules=") == std::string::npos) return;
+  const auto& latent = imported.job.model.latent;
+  if (text->find("target_modules=") == std::string::npos) {
+    lora.qkv = !latent;  // by default linear_qkv, which latent attention has not
+    return;
+  }
   const auto names = [&](const char* module) { return text->find(module) != std::string::npos; };
-  lora.qkv = names("linear_qkv") || names("linear_q_") || names("linear_kv_");
+  lora.qkv = !latent && names("linear_qkv");
+  if (latent) {
+    int named = 0;
+    const bool down = latent->query_rank > 0;
+    const std::vector<const char*> all =
+        down ? std::vector{"linear_q_down_proj", "linear_q_up_proj", "linear_kv_down_proj", "linear_kv_up_proj"}
+             : std::vector{"linear_q_proj", "linear_kv_down_proj", "linear_kv_up_proj"};
+    for (const char* module : all) named += names(module) ? 1 : 0;
+    lora.qkv = named > 0;
+    if (named > 0 && named < std::ssize(all)) {
+      imported.losses.push_back({"cfg.peft", fmt::format("adapters of some projections of latent attention alone; all "
+                                                         "of {} are taken to have them",
+                                                         fmt::join(all, ", "))});
+    }
+  }
   lora.projection = names("linear_proj");
   lora.fc1 = names("linear_fc1"), lora.fc2 = names("linear_fc2");
   if (!lora.qkv && !lora.projection && !lora.fc1 && !lora.fc2) {

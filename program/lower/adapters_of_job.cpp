@@ -81,6 +81,18 @@ double adapted_widths(const models::Model& model, const Lora& lora, bool mixture
 
 }  // namespace
 
+std::int64_t count_adapters(const Job& job) {
+  std::int64_t count = 0;
+  const auto add = [&](const std::vector<Parameter>& list, std::int64_t layers) {
+    for (const Parameter& p : list) count += layers * p.rows * p.columns;
+  };
+  for (const models::LayersOfKind& alike : models::layer_kinds(job.model)) {
+    add(adapter_parameters(job, 0, alike.kind.mixture), alike.count);
+    if (alike.kind.mixture) add(expert_adapter_parameters(job, 0), alike.count);
+  }
+  return count;
+}
+
 models::FlopsPerToken flops_per_token(const Job& job) {
   const models::Model& model = job.model;
   models::FlopsPerToken flops = models::flops_per_token(model, job.training.sequence);

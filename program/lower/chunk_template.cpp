@@ -291,7 +291,7 @@ class TemplateMaker {
   }
 
   // Experts that are spread over ranks are reduced among the ranks that hold the same ones: a bucket for each mixture
-  // layer, after all others, and one for their adapters.
+  // layer, after all others; their adapters likewise, but before all that is frozen.
   std::int64_t place_experts(int segment, std::vector<Parameter> matrices, std::int64_t end, const Sharding& sharding,
                              bool frozen) {
     const bool whole = job_.plan.zero_stage == 0 || (frozen && !sharding.parameters);

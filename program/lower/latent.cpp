@@ -113,7 +113,10 @@ int LayerWriter::latent_branch_backward(const LayerKept& kept, int d_branch, int
   latent_op(b_.add(OpKind::kLatentHeadsBackward, kPass, {d_qkv}, {d_queries, d_keys, d_all}), s_.latents(), layer);
 
   const bool narrow = s_.query_rank > 0;
-  const int read = narrow ? kept.query_latent : gather_tokens(kept.norm1, "norm1 again", layer, kPass);
+  const bool reads = !s_.lora.used() || kept.adapted.queries != kNoBuffer;
+  const int read = narrow  ? kept.query_latent
+                   : reads ? gather_tokens(kept.norm1, "norm1 again", layer, kPass)
+                           : kNoBuffer;
   const int d_read = gradient_of("what queries are made of", s_.tokens * (narrow ? s_.query_rank : s_.hidden), layer);
   matmul_backward(read, query_heads_product(kept), d_queries, d_read, layer, {});
   const int d_key_latent = gradient_of("latent of keys and values", s_.tokens * s_.key_rank, layer);

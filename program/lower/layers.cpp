@@ -304,7 +304,8 @@ void LayerWriter::mlp_branch_backward(const LayerKept& kept, int read, int d_bra
   const auto gather = [&] { return gather_tokens(kept.norm2, "norm2 again", layer, Pass::kBackward); };
   if (!s_.kind(layer).mixture) return plain_mlp_backward(dense_mlp(kept), {read, gather}, d_branch, layer, between);
   if (s_.shared_mlp.ffn == 0) return mixture_branch_backward(kept, read, d_branch, layer, between);
-  if (read == kNoBuffer) read = gather();
+  if (read == kNoBuffer && (!s_.lora.used() || s_.scales_input || kept.adapted.shared_fc1 != kNoBuffer))
+    read = gather();
   int d_shared = kNoBuffer;
   const auto add_shared = [&](int d_norm) {
     add(d_shared, d_norm, layer, Pass::kBackward);

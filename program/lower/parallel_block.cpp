@@ -43,7 +43,10 @@ void LayerWriter::parallel_backward(int layer, const LayerKept& kept, int d, int
   const auto reduce = [&](int d_norm, const char* name) { return reduce_tokens(d_norm, name, layer, Pass::kBackward); };
   int reduced1 = kNoBuffer, reduced2 = kNoBuffer;
   if (s_.shared_norm) {
-    const int read = gather_tokens(kept.norm1, "norm1 again", layer, Pass::kBackward);
+    const LayerKept::Adapted& adapted = kept.adapted;
+    const bool mixture = s_.kind(layer).mixture, by_mlp = (mixture ? adapted.shared_fc1 : adapted.fc1) != kNoBuffer;
+    const bool reads = !s_.lora.used() || adapted.qkv != kNoBuffer || by_mlp || (mixture && s_.scales_input);
+    const int read = reads ? gather_tokens(kept.norm1, "norm1 again", layer, Pass::kBackward) : kNoBuffer;
     int of_mlp = kNoBuffer;
     mlp_branch_backward(kept, read, d_branch, layer, [&](int d_norm) { of_mlp = d_norm; });
     attention_branch_backward(kept, read, d_branch, layer, [&](int d_norm) {

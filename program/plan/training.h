@@ -42,7 +42,8 @@ struct LossScaling {
 
 /// Low-rank adaptation (Hu et al. 2021, arXiv 2106.09685): the model's own parameters stay as they are, and of a target
 /// y = x W an adapter is trained: y = x W + alpha / rank (x A) B with A (in, rank), random at first, and B (rank, out),
-/// which begins at 0. Queries, keys and values have one adapter, and so have gate and value of a gated MLP.
+/// which begins at 0. Queries, keys and values have one adapter, and so have gate and value of a gated MLP; each expert
+/// has its own. Of latent attention what makes latents and heads has one each, all of them `qkv`.
 struct Lora {
   std::int64_t rank = 0;                                       ///< 0: there are no adapters, all parameters are trained
   double alpha = 0;                                            ///< 0: the rank

@@ -165,18 +165,28 @@ class Reader {
       found.emplace_back(&c, pairs(c));
       if (found.back().second.empty()) continue;
       adapters.lora.*target->flag = true;
-      adapters.lora.rank = std::max(adapters.lora.rank, rank_ * groups(c, found.back().second));
+      adapters.lora.rank =
+          std::max(adapters.lora.rank, rank_ * (1 + std::ranges::max(bands_of(c, found.back().second))));
     }
     if (taken_.empty()) base::refuse(where_, "it has no adapter of the model's matrices");
     for (const auto& [name, entry] : entries_) {
       if (!taken_.contains(name)) base::refuse(where_, fmt::format("the model has no place for {}", base::quote(name)));
     }
+    for (const Correspondence& c : rows_) {
+      const Target* target = target_of(c);
+      if (target == nullptr || has_own_tensors(c) || !(adapters.lora.*target->flag)) continue;
+      base::refuse(where_,
+                   fmt::format("its target has no adapters of {}, which the model's files have in one tensor with "
+                               "those of other experts, and are not read; merge the adapters into the weights "
+                               "(merge_and_unload)",
+                               base::quote(without_weight(c.ours))));
+    }
     for (const auto& [c, pairs] : found) {
       if (!(adapters.lora.*target_of(*c)->flag)) continue;
-      if (pairs.empty()) {
-        base::refuse(
-            where_, fmt::format("it has no tensor {}, though other layers or matrices of its target have such adapters",
-                                base::quote(first_of(without_weight(c->theirs.front())))));
+      if (const std::string name = missing(*c, pairs); !name.empty()) {
+        base::refuse(where_, fmt::format("it has no tensor {}, though other layers or matrices of its target have such "
+                                         "adapters",
+                                         base::quote(name)));
       }
       join(adapters, *c, pairs);
     }
@@ -199,6 +209,8 @@ class Reader {
     const std::byte* bytes = file_.bytes_of(entry).data();
     for (std::size_t i = 0; i < all.size(); ++i) {
       all[i] = static_cast<float>(element(bytes, static_cast<std::int64_t>(i), entry.number));
+      if (!std::isfinite(all[i]))
+        base::refuse(where_, fmt::format("{} has numbers that are not finite", base::quote(name)));
     }
     return all;
   }
@@ -218,13 +230,28 @@ class Reader {
     return found;
   }
 
-  /// How many different A the parts of one matrix have at most.
-  static std::int64_t groups(const Correspondence& c, const std::vector<Pair>& pairs) {
-    std::vector<std::set<std::vector<float>>> different(static_cast<std::size_t>(c.blocks));
-    for (const Pair& pair : pairs) different[static_cast<std::size_t>(block_of(c, pair.part))].insert(pair.a);
-    std::int64_t most = 0;
-    for (const auto& of_block : different) most = std::max(most, std::ssize(of_block));
-    return most;
+  /// By pair: which of the different A of its block it has.
+  static std::vector<std::int64_t> bands_of(const Correspondence& c, const std::vector<Pair>& pairs) {
+    std::vector<std::vector<const std::vector<float>*>> different(static_cast<std::size_t>(c.blocks));
+    std::vector<std::int64_t> bands;
+    for (const Pair& pair : pairs) {
+      auto& of_block = different[static_cast<std::size_t>(block_of(c, pair.part))];
+      const auto same = std::ranges::find_if(of_block, [&](const auto* other) { return *other == pair.a; });
+      bands.push_back(same - of_block.begin());
+      if (same == of_block.end()) of_block.push_back(&pair.a);
+    }
+    return bands;
+  }
+
+  /// The name of an adapter that is not there, though others of its target are: empty where every block has one.
+  static std::string missing(const Correspondence& c, const std::vector<Pair>& pairs) {
+    std::set<std::int64_t> blocks;
+    for (const Pair& pair : pairs) blocks.insert(block_of(c, pair.part));
+    for (std::int64_t block = 0; block < c.blocks; ++block) {
+      if (blocks.contains(block)) continue;
+      return first_of(without_weight(c.theirs[static_cast<std::size_t>(block) * c.widths.size()]));
+    }
+    return "";
   }
 
   /// Those of one A under one another, each in a band of ranks of its own; experts' one under the other.
@@ -233,13 +260,10 @@ class Reader {
     WholeTensor a{c.rows, rank, std::vector<float>(static_cast<std::size_t>(c.rows * rank))};
     WholeTensor b{rank * c.blocks, c.columns,
                   std::vector<float>(static_cast<std::size_t>(rank * c.blocks * c.columns))};
-    std::vector<std::vector<const std::vector<float>*>> bands_of(static_cast<std::size_t>(c.blocks));
-    for (const Pair& pair : pairs) {
-      const std::int64_t block = block_of(c, pair.part);
-      auto& bands = bands_of[static_cast<std::size_t>(block)];
-      auto band = std::find_if(bands.begin(), bands.end(), [&](const auto* other) { return *other == pair.a; });
-      if (band == bands.end()) band = bands.insert(band, &pair.a);
-      const std::int64_t first = (band - bands.begin()) * rank_;
+    const std::vector<std::int64_t> bands = bands_of(c, pairs);
+    for (std::size_t number = 0; number < pairs.size(); ++number) {
+      const Pair& pair = pairs[number];
+      const std::int64_t block = block_of(c, pair.part), first = bands[number] * rank_;
       const std::int64_t width = std::ssize(pair.b) / rank_;
       for (std::int64_t i = 0; i < rank_; ++i) {
         for (std::int64_t in = 0; in < inputs; ++in) {

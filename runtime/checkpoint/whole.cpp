@@ -1,5 +1,8 @@
 #include "runtime/checkpoint/whole.h"
 
+#include <fmt/format.h>
+
+#include "base/refuse.h"
 #include "program/lower/layout.h"
 
 namespace trivium::runtime::checkpoint {
@@ -27,7 +30,13 @@ void merge_adapters(WholeTensors& tensors, double scale) {
     const std::string target = name.substr(0, name.rfind('.') + 1);
     const WholeTensor& second = tensors.at(target + "lora_b");
     WholeTensor& weight = tensors.at(target + "weight");
-    const std::int64_t rank = first.columns, experts = second.rows / rank, in = weight.rows / experts;
+    const std::int64_t rank = first.columns, experts = rank > 0 ? second.rows / rank : 0;
+    const bool fits = experts > 0 && second.rows == experts * rank && first.rows == weight.rows &&
+                      second.columns == weight.columns && weight.rows % experts == 0;
+    if (!fits)
+      base::refuse(name, fmt::format("{} x {} and {} x {} are no adapter of {} x {} weights", first.rows, rank,
+                                     second.rows, second.columns, weight.rows, weight.columns));
+    const std::int64_t in = weight.rows / experts;
     for (std::int64_t i = 0; i < weight.rows * weight.columns; ++i) {
       const std::int64_t row = i / weight.columns, column = i % weight.columns;
       const std::int64_t above = row / in * rank;  // the second factors of the experts before this one

@@ -122,7 +122,7 @@ KindCosts CostEstimator::anew(const ChunkKey& one_layer, int stage, bool leads_b
   const program::KindParts parts{.state = wanted.state, .transfers = wanted.transfers};
   program.kinds.push_back(program::make_parts(job(), stack_, one_layer, parts, program.bodies));
   give_tasks(program, stage, leads_back, wanted);
-  return kind_costs(cost(program, cluster_), placed_.get(), stage, 0);
+  return kind_costs(cost(program, cluster_), placed_.get(), stage, 0, sharding_.gradients);
 }
 
 // Where nodes are alike a layer is lowered and its kernels are costed once for all places of its ranks.

@@ -16,12 +16,14 @@ using program::Lane;
 
 class KindReader {
  public:
-  KindReader(const CostedProgram& costed, const hardware::Cluster& cluster, int stage, std::size_t kind)
+  KindReader(const CostedProgram& costed, const hardware::Cluster& cluster, int stage, std::size_t kind,
+             bool every_pass)
       : costed_(costed),
         program_(*costed.program),
         bus_(program_, cluster, stage),
         kind_(program_.kinds[kind]),
-        stage_(static_cast<std::size_t>(stage)) {}
+        stage_(static_cast<std::size_t>(stage)),
+        every_pass_(every_pass) {}
 
   KindCosts read() {
     KindCosts costs;
@@ -38,14 +40,12 @@ class KindReader {
     costs.norm.layer.front() = norm_layer();
     costs.norm_reduce = whole(kind_.norm_reduce, Lane::kCompute);
     const Lane data = costed_.asynchronous_lanes ? Lane::kData : Lane::kCompute;
-    const bool every_pass = std::any_of(kind_.buckets.begin(), kind_.buckets.end(),
-                                        [](const program::Bucket& bucket) { return bucket.gradient_slot >= 0; });
     for (std::size_t bucket = 0; bucket < kind_.buckets.size(); ++bucket) {
       add(costs.gather, of_layer(bucket), whole(kind_.gather[bucket], data));
       add(costs.gather_bus, of_layer(bucket), bus_of(kind_.gather[bucket]));
       add(costs.replicas, of_layer(bucket), whole(kind_.reduce_replicas[bucket], data));
       // Where gradients are reduced in every pass, spread experts' are reduced once: the bound leaves them out.
-      if (every_pass && kind_.buckets[bucket].expert) continue;
+      if (every_pass_ && kind_.buckets[bucket].expert) continue;
       const int reduce = kind_.reduce[bucket];
       add(costs.reduce_bus, of_layer(bucket), bus_of(reduce));
       if (on_one_lane(reduce)) {
@@ -145,12 +145,14 @@ class KindReader {
   BusLoad bus_;
   const program::ChunkTemplate& kind_;
   std::size_t stage_;
+  bool every_pass_;
 };
 
 }  // namespace
 
-KindCosts kind_costs(const CostedProgram& costed, const hardware::Cluster& cluster, int stage, std::size_t kind) {
-  return KindReader(costed, cluster, stage, kind).read();
+KindCosts kind_costs(const CostedProgram& costed, const hardware::Cluster& cluster, int stage, std::size_t kind,
+                     bool every_pass) {
+  return KindReader(costed, cluster, stage, kind, every_pass).read();
 }
 
 KindCosts joined(const std::vector<KindCosts>& kinds) {

@@ -64,8 +64,10 @@ struct KindCosts {
 
 /// All but the passes (simulator/analytic/pass_layer.h), which are zero. Bodies that `stage` was not costed with take
 /// no time. Precondition: the kind has one layer and one bucket per segment (and one for experts), or no buckets. The
-/// layer is entered as that of the first kind. `cluster`: as the ranks see it.
-KindCosts kind_costs(const CostedProgram& costed, const hardware::Cluster& cluster, int stage, std::size_t kind);
+/// layer is entered as that of the first kind. `cluster`: as the ranks see it. `every_pass`: gradients are reduced
+/// after every backward, but for those of spread experts.
+KindCosts kind_costs(const CostedProgram& costed, const hardware::Cluster& cluster, int stage, std::size_t kind,
+                     bool every_pass);
 
 /// Of chunks that have layers of several kinds; of each the costs where it is the only one. What belongs to the first
 /// or the last bucket alone is the least of all.

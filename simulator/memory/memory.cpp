@@ -27,7 +27,7 @@ StageLimits limits_of(const hardware::Node& node, int ranks) {
 std::int64_t framework_bytes(const program::Program& program, const StageMemory& memory) {
   constexpr std::int64_t kBucketElements = 500'000'000;
   const program::Settings& s = program.settings;
-  if (s.frozen) return 0;  // gradients of adapters are small
+  if (s.frozen) return 0;  // what these stacks fill for adapters is not known
   const bool filled = program.stack.fills_half_gradients && program::is_half(s.precision);
   if (!program.stack.flat_buckets) return filled ? memory.parameters : 0;
   const std::int64_t elements = std::min(kBucketElements, memory.parameters / program::size_of(s.precision));

@@ -137,9 +137,12 @@ TEST(Run, SaysWhatShareOfThePeakItReachesWhereThatIsKnown) {
   workplace.write("text.txt", verse(200));
   workplace.write("mine.json", R"({"schema": "trivium.hardware/1", "base": "generic-cpu", "name": "mine",
       "device": {"peak": {"fp64": "40 GFLOP/s", "fp32": "80 GFLOP/s"}}, "sources": {"/device/peak": "measured here"}})");
-  for (const bool known : {false, true}) {
+  workplace.write("based.json", R"({"schema": "trivium.hardware/1", "base": "generic-cpu", "name": "based",
+      "price": "1 $/h", "sources": {"/price": "an offer"}})");
+  for (const std::string cluster : {"this-machine", "based.json", "mine.json"}) {
+    const bool known = cluster == "mine.json";
     std::string command = run_command("--steps 1 --json");
-    if (known) command.replace(command.find("this-machine"), std::string("this-machine").size(), "mine.json");
+    command.replace(command.find("this-machine"), std::string("this-machine").size(), cluster);
     const Outcome outcome = workplace.run(command);
     ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
     const json step = json::parse(outcome.out);

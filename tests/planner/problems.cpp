@@ -89,7 +89,9 @@ SearchRequest random_problem(std::mt19937& random) {
   aside.discard(1);
   if (request.job.model.experts && !request.job.model.mtp && one_of(aside, {true, false, false}) &&
       request.job.training.optimizer.kind == program::Update::kAdamW) {
-    request.job.training.lora = {.rank = 8, .alpha = 16};
+    const bool attention = one_of(aside, {true, false}), mlp = !attention || one_of(aside, {true, false});
+    request.job.training.lora = {
+        .rank = 8, .alpha = 16, .qkv = attention, .projection = attention, .fc1 = mlp, .fc2 = mlp};
   }
   if (!request.job.model.mtp && one_of(apart, {true, false, false})) {
     request.job.training.documents = {{40, 300, 5000}, {5, 2, 1}};

@@ -147,6 +147,25 @@ TEST(LoraExport, NamesTheProjectionsOfLatentAttentionAndSaysHowExpertsDiffer) {
   EXPECT_EQ(read_back(v3.text, Trainer::kMegatronBridge).job.training.lora, job.training.lora);
 }
 
+TEST(LoraImport, ReadsAttentionsTargetsAsTheModelHasThem) {
+  program::Job job = llama_job();
+  job.model = models::load_model("deepseek-v3");
+  job.model.mtp.reset();
+  job.training.lora.rank = 16;
+  const std::string text = file_with(job, Trainer::kMegatronBridge).text;
+  const auto begin = text.find("LoRA("), end = text.find('\n', begin);
+  const auto with = [&](const std::string& peft) {
+    std::string changed = text;
+    return read_back(changed.replace(begin, end - begin, peft), Trainer::kMegatronBridge);
+  };
+  EXPECT_FALSE(with("LoRA(dim=16, alpha=16)").job.training.lora.qkv);  // linear_qkv, which it has not
+  EXPECT_TRUE(with("LoRA(dim=16, alpha=16)").job.training.lora.fc1);
+  EXPECT_FALSE(with("LoRA(target_modules=[\"linear_qkv\", \"linear_proj\"], dim=16)").job.training.lora.qkv);
+  const Imported some = with("LoRA(target_modules=[\"linear_q_down_proj\"], dim=16)");
+  EXPECT_TRUE(some.job.training.lora.qkv);
+  EXPECT_THAT(some.losses, Contains(Field(&Loss::what, HasSubstr("some projections of latent attention alone"))));
+}
+
 TEST(LoraExport, IsRefusedByNameWhereATrainerHasNone) {
   program::Job job = llama_job();
   job.training.lora.rank = 8;

@@ -117,5 +117,22 @@ TEST(MergedAdapters, AddTheirProductToTheWeight) {
   EXPECT_EQ(tensors.begin()->second.values, (std::vector<float>{2.5, 3, 3.5, 4, 5, 6}));
 }
 
+TEST(MergedAdapters, OfOtherShapesThanTheWeightAreRefused) {
+  const WholeTensor weight{4, 3, std::vector<float>(12, 1)};
+  const auto of = [](std::int64_t rows, std::int64_t columns) {
+    return WholeTensor{rows, columns, std::vector<float>(static_cast<std::size_t>(rows * columns), 1)};
+  };
+  for (const auto& [first, second] : std::vector<std::pair<WholeTensor, WholeTensor>>{{of(4, 0), of(2, 3)},
+                                                                                      {of(4, 2), of(1, 3)},
+                                                                                      {of(4, 2), of(3, 3)},
+                                                                                      {of(3, 1), of(1, 3)},
+                                                                                      {of(4, 1), of(1, 2)},
+                                                                                      {of(4, 1), of(3, 3)}}) {
+    WholeTensors tensors{
+        {"h.0.attn.c_proj.weight", weight}, {"h.0.attn.c_proj.lora_a", first}, {"h.0.attn.c_proj.lora_b", second}};
+    EXPECT_THROW(merge_adapters(tensors, 1), base::Failure) << first.columns << " " << second.rows;
+  }
+}
+
 }  // namespace
 }  // namespace trivium::runtime::checkpoint

@@ -5,6 +5,7 @@
 
 #include <cmath>
 #include <fstream>
+#include <limits>
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
@@ -209,6 +210,15 @@ TEST_F(PeftOfMixtral, ExpertsHaveAdaptersOfTheirOwn) {
   EXPECT_THAT(file.at(name(3, "w2", 'A')).shape, ElementsAre(2, ffn));
 }
 
+TEST_F(PeftOfMixtral, AnExpertWithoutAdaptersIsNamed) {
+  AdapterFile file = read_file(file_);
+  for (const char* matrix : {"w1", "w3"}) {
+    for (const char factor : {'A', 'B'}) file.erase(name(2, matrix, factor));
+  }
+  write_file(file_, file);
+  EXPECT_THAT(refusal(), HasSubstr("experts.2.w…\", though other layers or matrices of its target"));
+}
+
 // What experts gain is the product of their own factors.
 TEST_F(PeftOfMixtral, AreAddedToTheirOwnWeights) {
   WholeTensors merged = tensors_;
@@ -299,6 +309,16 @@ TEST_F(PeftOfLlama, WhatDoesNotFitIsNamed) {
               }),
               HasSubstr("the model has no place for \"base_model.model.lm_head.lora_A.weight\""));
   EXPECT_THAT(with([&](AdapterFile& f) { f.clear(); }), HasSubstr("it has no adapter of the model's matrices"));
+}
+
+// Two A that begin with no number are equal to none, and in no order.
+TEST_F(PeftOfLlama, NumbersThatAreNotFiniteAreRefused) {
+  for (const float value : {std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity()}) {
+    AdapterFile file = read_file(file_);
+    for (const char* module : {"self_attn.q_proj", "self_attn.k_proj"}) file[name(module, 'A')].values[0] = value;
+    write_file(file_, file);
+    EXPECT_THAT(refusal(), HasSubstr("has numbers that are not finite"));
+  }
 }
 
 TEST_F(PeftOfLlama, WhatHasNoEquivalentIsRefused) {

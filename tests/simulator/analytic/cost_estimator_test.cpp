@@ -106,6 +106,23 @@ TEST(CostEstimator, NothingIsClaimedOfWaitsForMemory) {
   expect_bound(made);
 }
 
+// Of layers whose only adapters are those of experts, which are spread over ranks, nothing is reduced in a pass.
+TEST(CostEstimator, AdaptersOfExpertsAreReducedOnce) {
+  RandomJob made;
+  made.job.model = models::load_model("mixtral-8x7b");
+  made.job.model.layers = 4;
+  made.job.training.sequence = 1024;
+  made.job.training.global_batch = 256;
+  made.job.training.lora = {.rank = 64, .qkv = false, .projection = false};
+  made.job.plan.data = 16, made.job.plan.expert = 2, made.job.plan.zero_stage = 2;
+  made.job.plan.attention = program::Attention::kFlash;
+  made.job.plan = program::normalised(std::move(made.job.plan));
+  made.cluster = hardware::load_cluster("dgx-h100:2");
+  const ScheduleCosts costs = CostEstimator(made.job, made.cluster).schedule_costs(made.job.plan);
+  EXPECT_EQ(costs.chunks[0].reduce_layer, 0);
+  expect_bound(made);
+}
+
 // Passes in pairs: neither ends before its own work and the exchanges it waits for, both not before their work
 // together.
 TEST(CostEstimator, BoundOfPassesInPairsIsNeverAboveWhatTheEngineSchedules) {

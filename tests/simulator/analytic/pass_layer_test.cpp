@@ -9,6 +9,7 @@
 #include "program/lower/layout.h"
 #include "program/lower/lower.h"
 #include "program/lower/settings.h"
+#include "program/lower/sharding.h"
 #include "simulator/cost/supported.h"
 #include "tests/simulator/analytic/random_jobs.h"
 
@@ -75,7 +76,7 @@ KindCosts without_passes(const Job& job, const hardware::Cluster& cluster, const
     task.peer_stage = index == kind.send_forward || index == kind.send_backward ? job.plan.pipeline - 1 : -1;
     program.roles.front().tasks.push_back(task);
   }
-  return kind_costs(cost(program, cluster), cluster, 0, 0);
+  return kind_costs(cost(program, cluster), cluster, 0, 0, program::Sharding(job, stack).gradients);
 }
 
 TEST(ChunkTemplate, OfStateAndTransfersAloneCostsThem) {

@@ -162,6 +162,9 @@ RandomJob random_job(std::mt19937& random) {
     if (one_of(apart, {true, false, false})) {
       const bool attention = one_of(apart, {true, false});
       made.job.training.lora = {.rank = 8, .alpha = 16, .fc1 = !attention, .fc2 = !attention};
+      if (made.job.model.experts && one_of(aside, {true, false, false})) {
+        made.job.training.lora = {.rank = 8, .alpha = 16, .qkv = false, .projection = false};
+      }
       if (program::check(made.job)) made.job.training.lora = {};
     } else if (one_of(apart, {true, false, false})) {
       made.job.training.optimizer.kind = program::Update::kMuon;

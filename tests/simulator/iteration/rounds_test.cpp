@@ -77,12 +77,16 @@ TEST(Rounds, TellTheTimeOfHalfAsMany) {
     const auto by_segment = list_schedule_makespan_in_rounds(made.job, made.cluster),
                bound = relaxed_makespan_in_rounds(made.job, made.cluster);
     const Prepared all = prepared(made.job, made.cluster);
-    if (ps) EXPECT_EQ(*ps, iteration_ps(all, {}).value_or_throw());
+    if (ps) {
+      EXPECT_EQ(*ps, iteration_ps(all, {}).value_or_throw());
+    }
     if (by_segment && !plan.overlap.expert) {
       const Program lowered = std::get<Program>(program::lower(made.job));
       EXPECT_EQ(*by_segment, list_schedule_makespan(cost(lowered, made.cluster)).value_or_throw());
     }
-    if (bound) EXPECT_EQ(*bound, relaxed_makespan(all.costed()).value_or_throw());
+    if (bound) {
+      EXPECT_EQ(*bound, relaxed_makespan(all.costed()).value_or_throw());
+    }
     counted += ps ? 1 : 0;
     relaxed += bound ? 1 : 0;
     turns += ps && plan.virtual_stages > 2 ? 1 : 0;

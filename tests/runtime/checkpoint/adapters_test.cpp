@@ -35,16 +35,24 @@ program::Job whole_model() {
   return job;
 }
 
+/// Four steps, whose checkpoints go into `folder`. Expects that two steps, and two more resumed from these, are the
+/// same.
+Toy train_whole_and_in_halves(const program::Job& job, const std::filesystem::path& folder) {
+  const Folder halves;
+  Toy all = train(job, folder, 4);
+  train(job, halves.path(), 4, false, 2);
+  const Toy rest = train(job, halves.path(), 4, true);
+  EXPECT_EQ(first_difference(rest.whole, all.whole), "");
+  EXPECT_EQ(rest.losses.size(), 2U);
+  EXPECT_EQ(rest.losses.back(), all.losses.back());
+  return all;
+}
+
 TEST(AdapterCheckpoints, GoOnBitByBit) {
   for (const program::Job& job : {adapted(1, 1, 0), adapted(2, 1, 0), adapted(1, 2, 3)}) {
     SCOPED_TRACE(program::summary(job.plan));
-    const Folder straight, halves;
-    const Toy all = train(job, straight.path(), 4);
-    train(job, halves.path(), 4, false, 2);
-    const Toy rest = train(job, halves.path(), 4, true);
-    EXPECT_EQ(first_difference(rest.whole, all.whole), "");
-    ASSERT_EQ(rest.losses.size(), 2U);
-    EXPECT_EQ(rest.losses.back(), all.losses.back());
+    const Folder straight;
+    train_whole_and_in_halves(job, straight.path());
   }
 }
 
@@ -60,13 +68,8 @@ TEST(AdapterCheckpoints, SavedShardedAreLoadedInAPipeline) {
 TEST(AdapterCheckpoints, OfExpertsGoOnBitByBitAndAreLoadedInOtherSplits) {
   for (const program::Job& job : {adapted_mixture(1, 2, 2, 1), adapted_mixture(2, 2, 2, 3)}) {
     SCOPED_TRACE(program::summary(job.plan));
-    const Folder straight, halves;
-    const Toy all = train(job, straight.path(), 4);
-    train(job, halves.path(), 4, false, 2);
-    const Toy rest = train(job, halves.path(), 4, true);
-    EXPECT_EQ(first_difference(rest.whole, all.whole), "");
-    ASSERT_EQ(rest.losses.size(), 2U);
-    EXPECT_EQ(rest.losses.back(), all.losses.back());
+    const Folder straight;
+    const Toy all = train_whole_and_in_halves(job, straight.path());
     for (const program::Job& other : {adapted_mixture(1, 1, 1, 0), adapted_mixture(2, 2, 4, 0),
                                       adapted_mixture(1, 4, 2, 3), adapted_mixture(2, 1, 1, 0)}) {
       program::Job there = other;

@@ -8,7 +8,7 @@
 #include "hardware_profiles/hardware.h"
 #include "program/plan/plan_file.h"
 #include "report/charts.h"
-#include "simulator/simulate.h"
+#include "simulator/predict/simulate.h"
 
 namespace trivium::report {
 

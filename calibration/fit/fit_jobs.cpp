@@ -10,17 +10,26 @@
 #include "calibration/measurements/quantities.h"
 #include "calibration/published/published_fit.h"
 #include "calibration/published/robust_fit.h"
-#include "calibration/replay/prepared_run.h"
+#include "calibration/validate/predict_on.h"
 #include "program/lower/lower.h"
 #include "simulator/memory/memory.h"
 
 namespace trivium::calibration {
 namespace {
 
-struct Prepared {
-  PreparedRun run;
-  const MeasuredJob* job;
+/// A job on as many nodes of the machine as it takes.
+struct Placed {
+  const MeasuredJob* measured;
+  hardware::Cluster cluster;
+
+  double iteration_s(const hardware::Node& node) const {
+    return predict_on(measured->job, cluster, node).value_or_throw();
+  }
 };
+
+hardware::Cluster cluster_of(const hardware::Node& node, const program::Job& job) {
+  return {node.name, {{node, (job.plan.ranks() + node.devices - 1) / node.devices}}};
+}
 
 /// The machine's own constants, known beforehand as the profile has them now.
 std::vector<FitConstant> constants_of(const hardware::Node& node) {
@@ -49,8 +58,7 @@ void report_memory(Fit& fit, const MeasuredJob& job) {
   if (!job.peak_bytes) return;
   auto lowered = program::lower(job.job);
   if (!std::holds_alternative<program::Program>(lowered)) return;
-  const hardware::Cluster cluster{fit.node.name,
-                                  {{fit.node, (job.job.plan.ranks() + fit.node.devices - 1) / fit.node.devices}}};
+  const hardware::Cluster cluster = cluster_of(fit.node, job.job);
   double most = 0;
   for (const simulator::StageMemory& stage : simulator::memory_of(std::get<program::Program>(lowered), cluster))
     most = std::max(most, static_cast<double>(stage.total()));
@@ -62,15 +70,12 @@ void report_memory(Fit& fit, const MeasuredJob& job) {
 }  // namespace
 
 void fit_jobs(Fit& fit, std::span<const MeasuredJob> jobs) {
-  std::vector<Prepared> prepared;
+  std::vector<Placed> placed;
   for (const MeasuredJob& job : jobs) {
-    PublishedRun run;
-    run.job = job.job;
-    run.cluster = {fit.node.name, {{fit.node, (job.job.plan.ranks() + fit.node.devices - 1) / fit.node.devices}}};
-    prepared.push_back({PreparedRun(run), &job});
-    if (const std::string& reason = prepared.back().run.reason(); !reason.empty()) {
-      throw base::Failure(base::ErrorKind::kInput,
-                          fmt::format("{}: its plan does not run on {}: {}", job.from, fit.node.name, reason));
+    placed.push_back({&job, cluster_of(fit.node, job.job)});
+    if (const auto now = predict_on(job.job, placed.back().cluster, fit.node); !now) {
+      throw base::Failure(base::ErrorKind::kInput, fmt::format("{}: its plan does not run on {}: {}", job.from,
+                                                               fit.node.name, now.error().message));
     }
   }
   const std::vector<FitConstant> constants = constants_of(fit.node);
@@ -82,13 +87,13 @@ void fit_jobs(Fit& fit, std::span<const MeasuredJob> jobs) {
   }
   const auto errors = [&](const std::vector<double>& values, int, Eigen::VectorXd& out) {
     const hardware::Node node = with(fit.node, constants, values);
-    for (std::size_t i = 0; i < prepared.size(); ++i) {
-      out[static_cast<Eigen::Index>(i)] = std::log(prepared[i].run.iteration_s(node) / prepared[i].job->iteration_s);
+    for (std::size_t i = 0; i < placed.size(); ++i) {
+      out[static_cast<Eigen::Index>(i)] = std::log(placed[i].iteration_s(node) / placed[i].measured->iteration_s);
     }
   };
-  Eigen::VectorXd before(static_cast<Eigen::Index>(prepared.size()));
+  Eigen::VectorXd before(static_cast<Eigen::Index>(placed.size()));
   errors(start, -1, before);
-  const RobustFit fitted = robust_fit(priors, start, std::vector<double>(prepared.size(), 1), errors, {});
+  const RobustFit fitted = robust_fit(priors, start, std::vector<double>(placed.size(), 1), errors, {});
   std::string from = "trivium calibrate: iterations of ";
   for (const MeasuredJob& job : jobs) from += (&job == jobs.data() ? "" : "; ") + job.from;
   for (std::size_t i = 0; i < constants.size(); ++i) {
@@ -103,7 +108,7 @@ void fit_jobs(Fit& fit, std::span<const MeasuredJob> jobs) {
                                      determined ? "" : "; undetermined, kept from the base"));
   }
   for (std::size_t i = 0; i < jobs.size(); ++i) {
-    const double predicted = prepared[i].run.iteration_s(fit.node);
+    const double predicted = placed[i].iteration_s(fit.node);
     fit.report.push_back(fmt::format("{}: {:.4g} s, predicted {:+.1f} % -> {:+.1f} %", jobs[i].from,
                                      jobs[i].iteration_s,
                                      kPercent * (std::exp(before[static_cast<Eigen::Index>(i)]) - 1),

@@ -13,7 +13,7 @@
 #include "calibration/foreign/findings.h"
 #include "calibration/foreign/plan_ops.h"
 #include "calibration/foreign/rank_times.h"
-#include "calibration/replay/replay.h"
+#include "simulator/predict/predict.h"
 
 namespace trivium::calibration::foreign {
 namespace {
@@ -158,15 +158,18 @@ std::vector<std::string> notes_of(const ForeignRun& run, const std::vector<RankR
 
 Explanation explain_foreign(const ForeignRun& run, const program::Job& job, const hardware::Cluster& cluster,
                             const std::stop_token& stop) {
-  auto replayed = replay(job, cluster, simulator::Granularity::kOp, true, stop).value_or_throw();
-  const program::Program& program = replayed.prepared.program();
+  auto predicted = simulator::predict(job, cluster,
+                                      {.fits = false, .simulation = {simulator::Granularity::kOp, /*timeline=*/true}},
+                                      stop)
+                       .value_or_throw();
+  const program::Program& program = predicted.prepared.program();
   const std::vector<int> ranks = ranks_of(run.traces, program.mesh.size());
   const PlanShapes shapes = shapes_of(program);
   std::vector<RankRun> runs;
   for (std::size_t i = 0; i < ranks.size(); ++i) runs.push_back(run_of(run.traces[i], ranks[i], shapes));
   align(runs);
   const std::vector<RankTimes> times = times_of(runs);
-  auto plans = plans_of(program, replayed.simulation, {ranks.begin(), ranks.end()}, stop);
+  auto plans = plans_of(program, predicted.simulation, {ranks.begin(), ranks.end()}, stop);
   const bool shaped = tell_shapes(run.traces);
   for (auto& [rank, plan] : plans) plan = shaped ? std::move(plan) : with_products_together(std::move(plan));
 
@@ -178,7 +181,7 @@ Explanation explain_foreign(const ForeignRun& run, const program::Job& job, cons
     explanation.steps = std::min(explanation.steps, static_cast<int>(each.steps.size()));
   }
   explanation.measured_s = measured_iteration(run, explanation.traced_s);
-  explanation.predicted_s = replayed.simulation.iteration_s;
+  explanation.predicted_s = predicted.simulation.iteration_s;
   explanation.matched_share = matched_share(times);
   explanation.ops = rows_of(times, plans);
   explanation.findings = findings_of({times, plans, run.traces.front().on_cores, shapes.flash});

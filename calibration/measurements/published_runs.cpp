@@ -2,8 +2,13 @@
 
 #include <fmt/format.h>
 
+#include <utility>
+
 #include "base/error.h"
 #include "base/files.h"
+#include "base/json_reader.h"
+#include "base/quote.h"
+#include "hardware_profiles/load.h"
 #include "program/lower/adapters.h"
 
 namespace trivium::calibration {
@@ -19,6 +24,21 @@ std::vector<PublishedRun> read_published_runs(const std::filesystem::path& csv) 
   for (std::size_t i = 0; i < table.rows(); ++i) runs.push_back(read_published_run(table.row(i)));
   return runs;
 }
+
+PublishedRun read_published_run(const std::filesystem::path& csv, const std::string& case_name) {
+  std::vector<std::string> names;
+  for (PublishedRun& run : read_published_runs(csv)) {
+    if (run.case_name == case_name) return std::move(run);
+    names.push_back(run.case_name);
+  }
+  const std::string near = base::nearest(case_name, names);
+  throw base::Failure(base::ErrorKind::kInput,
+                      fmt::format("{}: has no case {}; {}", csv.string(), base::quote(case_name),
+                                  near.empty() ? "`trivium validate --runs` lists them"
+                                               : fmt::format("did you mean {}?", base::quote(near))));
+}
+
+program::PlanFile plan_file_of(const PublishedRun& run) { return {run.job, hardware::to_json(run.cluster)}; }
 
 bool is_published_runs(const imports::FileText& file) {
   return file.form() == imports::FileText::Form::kText && imports::has(file.first_line(), "measured_iteration_s");

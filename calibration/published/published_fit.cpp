@@ -11,8 +11,8 @@
 #include "base/error.h"
 #include "calibration/measurements/published_runs.h"
 #include "calibration/measurements/statistics.h"
-#include "calibration/replay/prepared_run.h"
 #include "calibration/validate/groups.h"
+#include "calibration/validate/predict_on.h"
 
 namespace trivium::calibration {
 namespace {
@@ -93,12 +93,7 @@ class Fitter {
     if (!run.ran) return;
     const auto [at, fresh] = known_.try_emplace(run.sweep + " | " + run.plan, configurations_.size());
     if (fresh) {
-      const PreparedRun prepared(run);
-      Configuration one{nullptr, prepared.reason(), {}};
-      if (!run.cluster.groups.empty()) one.node = run.cluster.groups.front().node;
-      if (one.reason.empty())
-        one.seconds = [prepared](const hardware::Node& node) { return prepared.iteration_s(node); };
-      configurations_.push_back(std::move(one));
+      configurations_.push_back(configuration_of(run));
       if (configurations_.size() % 100 == 0) options_.progress(fmt::format("{} plans lowered", configurations_.size()));
     }
     if (const std::string& reason = configurations_[at->second].reason; !reason.empty()) {
@@ -108,6 +103,20 @@ class Fitter {
     rows_.push_back({run.case_name, run.source, run.iteration_s, at->second, 0, false});
     ++count_[run.source];
     nodes_.try_emplace(run.hardware, run.cluster.groups.front().node);
+  }
+
+  static Configuration configuration_of(const PublishedRun& run) {
+    Configuration one{nullptr, run.unsupported.value_or(""), {}};
+    if (!one.reason.empty()) return one;
+    one.node = run.cluster.groups.front().node;
+    if (const auto now = predict_on(run.job, run.cluster, one.node); !now) {
+      one.reason = now.error().message;
+    } else {
+      one.seconds = [job = run.job, cluster = run.cluster](const hardware::Node& node) {
+        return predict_on(job, cluster, node).value_or_throw();
+      };
+    }
+    return one;
   }
 
   std::vector<double> weights(const std::string& without) const {

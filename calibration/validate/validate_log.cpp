@@ -3,10 +3,10 @@
 
 #include "base/error.h"
 #include "calibration/measurements/training_log.h"
-#include "calibration/replay/replay.h"
 #include "calibration/validate/groups.h"
 #include "calibration/validate/peaks.h"
 #include "calibration/validate/validate.h"
+#include "simulator/predict/predict.h"
 
 namespace trivium::calibration {
 namespace {
@@ -39,16 +39,16 @@ Validation validate_log(const program::PlanFile& plan, const imports::TrainingLo
   row.tier = log.perturbed ? "B" : "A";
   row.measured_iteration_s = log.typical_iteration_s();
   row.measured_peak_bytes = log.peak_bytes;
-  const auto replayed = replay(plan.job, cluster, simulator::Granularity::kOp, false, stop);
-  if (replayed) {
-    const simulator::Simulation& simulation = replayed.value().simulation;
+  const auto predicted = simulator::predict(plan.job, cluster, {.fits = false}, stop);
+  if (predicted) {
+    const simulator::Simulation& simulation = predicted.value().simulation;
     row.predicted_iteration_s = simulation.iteration_s;
     row.predicted_peak_bytes = static_cast<double>(simulation.peak_memory_bytes) - beside_allocator(cluster);
     row.interval_s = simulation.certainty.iteration_s;
     row.error = row.predicted_iteration_s / row.measured_iteration_s - 1;
     result.groups = logged_steps(log, simulation.iteration_s);
   } else {
-    row.unsupported = replayed.error().message;
+    row.unsupported = predicted.error().message;
   }
   result.rows.push_back(std::move(row));
   return result;

@@ -10,12 +10,11 @@
 
 #include "calibration/measurements/published_runs.h"
 #include "calibration/measurements/statistics.h"
-#include "calibration/replay/replay.h"
 #include "calibration/validate/groups.h"
 #include "calibration/validate/peaks.h"
 #include "calibration/validate/sweeps.h"
 #include "calibration/validate/validate.h"
-#include "simulator/memory/crowding.h"
+#include "simulator/predict/predict.h"
 
 namespace trivium::calibration {
 namespace {
@@ -55,18 +54,14 @@ Outcome predict_memory(const PublishedRun& run) {
 Outcome predict(const PublishedRun& run) {
   if (run.unsupported) return {.unsupported = run.unsupported};
   if (!run.ran) return predict_memory(run);
-  const auto granularity = needs_ops(run.job) ? simulator::Granularity::kOp : simulator::Granularity::kSegment;
-  const auto result = replay(run.job, run.cluster, granularity);
-  if (!result) return {.unsupported = result.error().message};
-  const auto& [prepared, simulation] = result.value();
-  const double crowding = simulator::crowding(prepared.program(), run.cluster);
-  simulator::Certainty certainty = simulation.certainty;
-  certainty.iteration_s = {certainty.iteration_s.low * crowding, certainty.iteration_s.high * crowding};
-  return {.iteration_s = simulation.iteration_s * crowding,
+  const auto predicted = simulator::predict(run.job, run.cluster, {.fits = false});
+  if (!predicted) return {.unsupported = predicted.error().message};
+  const auto& [simulation, prepared] = predicted.value();
+  return {.iteration_s = simulation.iteration_s,
           .peak_bytes = static_cast<double>(simulation.peak_memory_bytes),
           .told_bytes = told_bytes(run.job, prepared.memory(), static_cast<double>(simulation.peak_memory_bytes)),
           .fits = !prepared.too_big(),
-          .certainty = std::move(certainty)};
+          .certainty = simulation.certainty};
 }
 
 /// A job for every configuration, on all cores. Equal ones differ in nothing that is simulated.
@@ -187,8 +182,9 @@ std::optional<double> predicted_iteration_s(const PublishedRun& run) {
   return outcome.unsupported ? std::nullopt : std::optional(outcome.iteration_s);
 }
 
-Validation validate_published(const std::filesystem::path& csv) {
-  const std::vector<PublishedRun> runs = read_published_runs(csv);
+Validation validate_published(const std::filesystem::path& csv) { return validate_published(read_published_runs(csv)); }
+
+Validation validate_published(const std::vector<PublishedRun>& runs) {
   Validation result;
   std::vector<SweepCase> cases;
   const Predictions predictions(runs);

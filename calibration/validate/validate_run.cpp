@@ -10,10 +10,10 @@
 #include "calibration/measurements/quantities.h"
 #include "calibration/measurements/run_events.h"
 #include "calibration/measurements/statistics.h"
-#include "calibration/replay/replay.h"
 #include "calibration/validate/groups.h"
 #include "calibration/validate/validate.h"
 #include "simulator/cost/costed_program.h"
+#include "simulator/predict/predict.h"
 
 namespace trivium::calibration {
 namespace {
@@ -234,15 +234,16 @@ Validation validate_run(const program::PlanFile& plan, const program::RunRecord&
   if (!record.peak_memory_bytes.empty()) {
     row.measured_peak_bytes = static_cast<double>(*std::ranges::max_element(record.peak_memory_bytes));
   }
-  const auto replayed = replay(plan.job, cluster, simulator::Granularity::kOp, true, stop);
+  const auto predicted = simulator::predict(
+      plan.job, cluster, {.fits = false, .simulation = {simulator::Granularity::kOp, /*timeline=*/true}}, stop);
   cancellation.look();
-  if (!replayed) {
-    row.unsupported = replayed.error().message;
+  if (!predicted) {
+    row.unsupported = predicted.error().message;
     result.rows.push_back(std::move(row));
     return result;
   }
-  const simulator::Simulation& simulation = replayed.value().simulation;
-  const program::Program& program = replayed.value().prepared.program();
+  const simulator::Simulation& simulation = predicted.value().simulation;
+  const program::Program& program = predicted.value().prepared.program();
   // Hashes hold the order, which depends on the profile that ordered; what the events name does not.
   const bool same_program =
       program::hash_of(program) == record.program_hash ||

@@ -15,7 +15,7 @@
 #include "program/plan/differences.h"
 #include "program/plan/job_json.h"
 #include "simulator/certainty/probability_text.h"
-#include "simulator/simulate.h"
+#include "simulator/predict/simulate.h"
 
 namespace trivium::cli {
 namespace {
@@ -41,8 +41,7 @@ Compared look_at(const std::string& file, const CompareOptions& options) {
   job.cluster = options.cluster;
   Compared compared{file, resolve_plan(job), {}, ""};
   try {
-    const simulator::Prepared prepared = prepare(compared.request, options.ignore_memory);
-    compared.simulation = simulator::simulate(prepared, {}).value_or_throw();
+    compared.simulation = predict(compared.request, options.ignore_memory).simulation;
   } catch (const base::Failure& failure) {
     if (failure.error().kind != base::ErrorKind::kNoPlan) throw;
     compared.refused = failure.error().message;

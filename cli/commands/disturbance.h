@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "simulator/simulate.h"
+#include "simulator/predict/simulate.h"
 #include "simulator/studies/uncertainty.h"
 
 namespace trivium::cli {

@@ -23,7 +23,7 @@
 #include "planner/advice/why_not.h"
 #include "program/plan/job_json.h"
 #include "simulator/memory/memory.h"
-#include "simulator/simulate.h"
+#include "simulator/predict/simulate.h"
 
 namespace trivium::cli {
 namespace {
@@ -145,7 +145,7 @@ void run(const ExplainOptions& options) {
   const JobRequest request = resolve_plan(options.job);
   const simulator::Prepared prepared = prepare(request, false);
   if (!options.why_not.empty()) return explain_other(options, request);
-  const simulator::Simulation simulation = simulator::simulate(prepared, {}).value_or_throw();
+  const simulator::Simulation simulation = predict(request, false).simulation;
   std::vector<std::string> sentences = planner::explain(prepared.program(), simulation, request.cluster);
   const auto promise =
       planner::plausibility_of(prepared.program().job, request.cluster, simulation, hardware::measured_mfu());

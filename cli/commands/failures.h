@@ -6,7 +6,7 @@
 #include <string>
 
 #include "cli/options/options.h"
-#include "simulator/simulate.h"
+#include "simulator/predict/simulate.h"
 #include "simulator/studies/goodput.h"
 
 namespace trivium::cli {

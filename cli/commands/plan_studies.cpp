@@ -11,7 +11,7 @@
 #include "cli/render/plan_report.h"
 #include "cli/render/render.h"
 #include "program/plan/job_json.h"
-#include "simulator/prepare.h"
+#include "simulator/predict/prepare.h"
 #include "simulator/schedule/engine.h"
 #include "simulator/studies/uncertainty.h"
 #include "simulator/studies/whole_training.h"

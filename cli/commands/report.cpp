@@ -12,7 +12,7 @@
 #include "planner/advice/explain.h"
 #include "planner/advice/neighbours.h"
 #include "report/plan_report.h"
-#include "simulator/simulate.h"
+#include "simulator/predict/simulate.h"
 #include "simulator/studies/uncertainty.h"
 
 namespace trivium::cli {
@@ -49,13 +49,12 @@ std::optional<report::Spread> spread(const ReportOptions& options, const JobRequ
 
 void run(const ReportOptions& options) {
   const JobRequest request = resolve_plan(options.job);
-  const simulator::Prepared prepared = prepare(request, true);
   simulator::SimulationOptions how;
   how.timeline = true;
   how.every_rank = simulates_every_rank(options.disturbance);
   how.disturbance = disturbance_of(options.disturbance);
   how.disturbance.jitter = 0;  // drawn in `spread`; this is the run that all samples vary
-  const simulator::Simulation simulated = simulator::simulate(prepared, how).value_or_throw();
+  const auto [simulated, prepared] = predict(request, /*ignore_memory=*/true, how);
   const report::PlanReport page{request.file,
                                 request.cluster,
                                 prepared.program(),

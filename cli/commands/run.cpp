@@ -39,7 +39,7 @@
 #include "runtime/session/session.h"
 #include "runtime/session/supervise.h"
 #include "simulator/placement/placed_cluster.h"
-#include "simulator/simulate.h"
+#include "simulator/predict/simulate.h"
 
 namespace trivium::cli {
 namespace {

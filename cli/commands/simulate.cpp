@@ -1,5 +1,5 @@
 // trivium simulate: one plan on one cluster, event by event.
-#include "simulator/simulate.h"
+#include "simulator/predict/simulate.h"
 
 #include <fmt/format.h>
 
@@ -68,21 +68,22 @@ class Doing {
 
 /// What was simulated, and what of it an interrupt left out.
 struct SimulationTrace {
-  simulator::Simulation simulation;
+  simulator::Prediction prediction;
   std::optional<simulator::Uncertainty> uncertainty;
 };
 
 SimulationTrace simulation_of(const SimulateOptions& options, const JobRequest& request,
-                              const simulator::Prepared& prepared, const simulator::SimulationOptions& how,
-                              double jitter, const std::stop_token& stop, Doing& doing) {
-  doing.say(fmt::format("simulating {} ranks", prepared.program().mesh.size()));
-  SimulationTrace simulated{simulator::simulate(prepared, how, stop).value_or_throw(), std::nullopt};
+                              const simulator::SimulationOptions& how, double jitter, const std::stop_token& stop,
+                              Doing& doing) {
+  doing.say(fmt::format("simulating {} ranks", request.file.job.plan.ranks()));
+  SimulationTrace simulated{predict(request, options.ignore_memory, how, stop), std::nullopt};
   if (jitter <= 0) return simulated;
+  const auto& [simulation, prepared] = simulated.prediction;
   simulator::Disturbance disturbance = how.disturbance;
   disturbance.jitter = jitter;
   const int samples = options.disturbance.samples;
   const auto say = [&](int done) {
-    doing.say(fmt::format("{} without jitter; {} of {} samples with it", seconds(simulated.simulation.iteration_s),
+    doing.say(fmt::format("{} without jitter; {} of {} samples with it", seconds(simulation.iteration_s),
                           done, samples));
   };
   say(0);
@@ -137,7 +138,6 @@ void run(const SimulateOptions& options) {
   const simulator::Disturbance disturbance = disturbance_of(options.disturbance);
   const Interrupts interrupts;
   std::optional<Doing> doing(std::in_place);
-  const simulator::Prepared prepared = prepare(request, options.ignore_memory, interrupts.token());
   simulator::SimulationOptions how;
   how.timeline = !options.trace.empty() || options.links;
   how.every_rank = simulates_every_rank(options.disturbance);
@@ -148,9 +148,10 @@ void run(const SimulateOptions& options) {
   const bool by_segment = options.granularity == "segment" && !how.timeline && disturbance.none();
   how.granularity = by_segment ? simulator::Granularity::kSegment : simulator::Granularity::kOp;
   const SimulationTrace simulated =
-      simulation_of(options, request, prepared, how, disturbance.jitter, interrupts.token(), *doing);
+      simulation_of(options, request, how, disturbance.jitter, interrupts.token(), *doing);
   doing.reset();
-  const auto& [simulation, uncertainty] = simulated;
+  const auto& [prediction, uncertainty] = simulated;
+  const auto& [simulation, prepared] = prediction;
   if (!options.trace.empty()) {
     base::write_file_atomically(options.trace, program::chrome_trace(prepared.program(), simulation.timeline));
   }

@@ -31,7 +31,7 @@
 #include "program/plan/job_json.h"
 #include "program/record/run_record.h"
 #include "simulator/certainty/probability_text.h"
-#include "simulator/simulate.h"
+#include "simulator/predict/simulate.h"
 
 namespace trivium::cli {
 namespace {
@@ -102,8 +102,7 @@ MeasuredPlan trial_of(const TrialsOptions& options, const std::string& plan, std
   trial.request = resolve_plan(job);
   const std::string stem = (std::filesystem::path(options.folder) / fmt::format("trial-{}", number + 1)).string();
   trial.log = stem + ".log", trial.record = stem + "-run.json", trial.script = stem + ".launch";
-  const simulator::Prepared prepared = prepare(trial.request, true);
-  const simulator::Simulation simulation = simulator::simulate(prepared, {}).value_or_throw();
+  const simulator::Simulation simulation = predict(trial.request, /*ignore_memory=*/true).simulation;
   trial.predicted_s = simulation.iteration_s;
   trial.certainty = simulation.certainty;
   trial.command = command_of(options, trial);
@@ -160,7 +159,7 @@ void refit(Trials& trials) {
   for (std::size_t i = 0; i < trials.plans.size(); ++i) {
     MeasuredPlan& trial = trials.plans[i];
     for (hardware::NodeGroup& group : trial.request.cluster.groups) group.node = trials.fit->node;
-    trial.refitted_s = simulator::simulate(prepare(trial.request, true), {}).value_or_throw().iteration_s;
+    trial.refitted_s = predict(trial.request, /*ignore_memory=*/true).simulation.iteration_s;
     trials.times[i].predicted_s = *trial.refitted_s;
   }
 }

@@ -13,6 +13,8 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "base/json_reader.h"
+#include "base/json_text.h"
+#include "calibration/measurements/published_runs.h"
 #include "calibration/measurements/training_log.h"
 #include "calibration/validate/history.h"
 #include "cli/options/command.h"
@@ -29,7 +31,7 @@ namespace {
 constexpr const char* kNotJudged = "C";  // the tier of cases that count in no error
 
 struct ValidateOptions {
-  std::string plan, record, cluster, runs, history, csv, html;
+  std::string plan, record, cluster, runs, case_name, output, history, csv, html;
   std::optional<double> max_error;  ///< none: not judged
   bool json = false, verbose = false;
 };
@@ -86,6 +88,19 @@ calibration::Validation validate_record(const ValidateOptions& options) {
   return naming(options.plan, [&] { return calibration::validate_run(plan, record, cluster); });
 }
 
+/// One row of a table, and its plan as a file, where one is requested.
+calibration::Validation validate_case(const ValidateOptions& options) {
+  const calibration::PublishedRun run = calibration::read_published_run(options.runs, options.case_name);
+  if (!options.output.empty()) {
+    if (run.unsupported) {
+      throw base::Failure(base::ErrorKind::kInput, fmt::format("{}: {} has no plan: {}", options.runs,
+                                                               options.case_name, *run.unsupported));
+    }
+    base::write_file_atomically(options.output, base::json_text(program::to_json(calibration::plan_file_of(run)), 2) + "\n");
+  }
+  return calibration::validate_published(std::vector{run});
+}
+
 calibration::Validation validate(const ValidateOptions& options) {
   const bool is_record = !options.plan.empty() && options.record.empty() && options.runs.empty();
   if (is_record) return validate_record(options);
@@ -95,7 +110,8 @@ calibration::Validation validate(const ValidateOptions& options) {
     throw base::Failure(base::ErrorKind::kUsage,
                         "give a run record, a plan and its run record, or --runs FILE.csv alone");
   }
-  return is_one ? validate_one(options) : calibration::validate_published(options.runs);
+  if (is_one) return validate_one(options);
+  return options.case_name.empty() ? calibration::validate_published(options.runs) : validate_case(options);
 }
 
 /// The judged case with the largest error; null where there is none.
@@ -168,6 +184,12 @@ void run(const ValidateOptions& options) {
   if (options.max_error && !(*options.max_error >= 0)) {
     throw base::Failure(base::ErrorKind::kUsage, "--max-error: must be a share, 0 or more; 0.1 is 10 %");
   }
+  if (!options.case_name.empty() && options.runs.empty()) {
+    throw base::Failure(base::ErrorKind::kUsage, "--case names a row of a table; give --runs FILE.csv too");
+  }
+  if (!options.output.empty() && options.case_name.empty()) {
+    throw base::Failure(base::ErrorKind::kUsage, "-o writes the plan of one row; give --runs FILE.csv --case NAME too");
+  }
   if (!options.history.empty()) return run_history(options);
   const calibration::Validation validation = validate(options);
   if (!options.csv.empty()) base::write_file_atomically(options.csv, calibration::to_csv(validation));
@@ -196,6 +218,9 @@ void add_validate(CLI::App& app, int& exit_code) {
       ->type_name("FILE");
   command->add_option("--cluster", options->cluster, "Override the plan's cluster");
   command->add_option("--runs", options->runs, "Table of published runs")->type_name("FILE.csv");
+  command->add_option("--case", options->case_name, "Only this row of --runs")->type_name("NAME");
+  add_output(*command, "-o,--output", options->output, "Write the plan of --case as a file for `trivium simulate`",
+             OutputKind::kPlan);
   command->add_option("--max-error", options->max_error, "Fail (exit 1) when a case is off by more, as a share: 0.1");
   add_output(*command, "--csv", options->csv, "Also write rows and groups as a table", OutputKind::kTable);
   add_output(*command, "--html", options->html, "Also write one page with pictures", OutputKind::kPage);

@@ -8,7 +8,7 @@
 #include "base/seconds.h"
 #include "cli/options/options.h"
 #include "program/lower/lower.h"
-#include "simulator/simulate.h"
+#include "simulator/predict/simulate.h"
 #include "simulator/studies/whole_training.h"
 
 namespace trivium::cli {

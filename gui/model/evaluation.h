@@ -8,7 +8,7 @@
 
 #include "gui/model/scenario.h"
 #include "program/ir/program.h"
-#include "simulator/simulate.h"
+#include "simulator/predict/simulate.h"
 
 namespace trivium::gui {
 

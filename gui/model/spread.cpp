@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "base/seconds.h"
-#include "simulator/simulate.h"
+#include "simulator/predict/simulate.h"
 #include "simulator/studies/uncertainty.h"
 
 namespace trivium::gui {

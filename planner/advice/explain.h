@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "planner/advice/neighbours.h"
-#include "simulator/simulate.h"
+#include "simulator/predict/simulate.h"
 
 namespace trivium::planner {
 

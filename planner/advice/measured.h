@@ -5,7 +5,7 @@
 #include <string>
 
 #include "hardware_profiles/measured_mfu.h"
-#include "simulator/simulate.h"
+#include "simulator/predict/simulate.h"
 
 namespace trivium::planner {
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "program/plan/differences.h"
-#include "simulator/simulate.h"
+#include "simulator/predict/simulate.h"
 
 namespace trivium::planner {
 

@@ -7,16 +7,16 @@
 
 #include "hardware_profiles/hardware.h"
 #include "program/lower/lower.h"
-#include "simulator/simulate.h"
+#include "simulator/predict/predict.h"
 
 namespace trivium::planner {
 
 /// Why the plan cannot run on the cluster, memory apart; nothing where it can.
 std::optional<program::Infeasible> refusal(const program::Job& job, const hardware::Cluster& cluster, int ranks);
 
-/// The iteration that simulating the plan by itself gives (ps): ordered, op by op, links shared. It is what plans are
-/// ranked by. `memory`: whether a plan that does not fit is refused. kStopped where `stop` was requested.
-/// `topologies`: of the cluster, what simulations leave for each other.
+/// The iteration that simulator::predict() finds (ps), by which plans are ranked. `memory`: whether a plan that does not
+/// fit is refused. kStopped where `stop` was requested. `topologies`: of the cluster, what simulations leave for each
+/// other.
 inline constexpr std::int64_t kStopped = -1;
 std::variant<std::int64_t, program::Infeasible> iteration(const program::Job& job, const hardware::Cluster& cluster,
                                                           bool memory, const std::stop_token& stop = {},
@@ -38,8 +38,7 @@ std::variant<std::int64_t, program::Infeasible> quick_bound(const program::Job& 
 /// with another pass, as they start during a tensor collective at the end of the previous segment.
 bool list_schedule_bounds(const program::Plan& plan);
 
-/// All figures of the same. Errors: as simulator::simulate; kNoPlan where a rule refuses the plan; kInterrupted where
-/// `stop` was requested.
+/// All figures of the same, of a verified Program. Errors: as simulator::predict().
 base::Result<simulator::Simulation> full_simulation(const program::Job& job, const hardware::Cluster& cluster,
                                                     const std::stop_token& stop = {},
                                                     simulator::TopologyCache* topologies = nullptr);

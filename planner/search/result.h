@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "program/plan/plan.h"
-#include "simulator/simulate.h"
+#include "simulator/predict/simulate.h"
 
 namespace trivium::planner {
 

@@ -5,6 +5,7 @@
 
 #include "base/seconds.h"
 #include "simulator/cost/flops.h"
+#include "simulator/memory/crowding.h"
 #include "simulator/placement/placed_cluster.h"
 
 namespace trivium::simulator {
@@ -149,13 +150,14 @@ Simulation figures_of(const program::Job& job, const program::Program& program, 
                       const hardware::Cluster& cluster, SimulationTrace trace) {
   Simulation result;
   double room = std::numeric_limits<double>::infinity();
-  result.iteration_ps = trace.makespan_ps;
+  result.iteration_ps = iteration_of_makespan(trace.makespan_ps, program, memory);
   result.iteration_s = static_cast<double>(result.iteration_ps) * kSecondsPerPs;
   for (std::size_t i = 0; i < program.roles.size(); ++i) {
     const program::Role& role = program.roles[i];
     StageResult part;
     part.stage = role.stage;
-    part.breakdown = mean(trace.sums[i], trace.sampled[i], result.iteration_ps);
+    part.breakdown = mean(trace.sums[i], trace.sampled[i], trace.makespan_ps);
+    part.breakdown[static_cast<std::size_t>(Part::kOther)] += result.iteration_ps - trace.makespan_ps;
     part.memory = memory[i];
     result.peak_memory_bytes = std::max(result.peak_memory_bytes, part.memory.total());
     room = std::min(room, static_cast<double>(part.memory.capacity) / static_cast<double>(part.memory.total()));

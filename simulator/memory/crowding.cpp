@@ -1,8 +1,7 @@
 #include "simulator/memory/crowding.h"
 
 #include <algorithm>
-
-#include "simulator/memory/memory.h"
+#include <cmath>
 
 namespace trivium::simulator {
 namespace {
@@ -21,14 +20,21 @@ double unit_bytes(const program::Program& program) {
 
 }  // namespace
 
-double crowding(const program::Program& program, const hardware::Cluster& cluster) {
+double crowding(const program::Program& program, std::span<const StageMemory> memory) {
   if (program.stack.crowded_above <= 0) return 1;
   const double holes = unit_bytes(program);
   double fullest = 0;
-  for (const StageMemory& m : memory_of(program, cluster)) {
+  for (const StageMemory& m : memory) {
     fullest = std::max(fullest, (static_cast<double>(m.total()) + holes) / static_cast<double>(m.capacity));
   }
   return 1 + std::clamp(kSlope * (fullest - program.stack.crowded_above), 0.0, kMost);
+}
+
+std::int64_t iteration_of_makespan(std::int64_t makespan_ps, const program::Program& program,
+                                   std::span<const StageMemory> memory) {
+  const double factor = crowding(program, memory);
+  if (factor == 1) return makespan_ps;
+  return static_cast<std::int64_t>(std::llround(static_cast<double>(makespan_ps) * factor));
 }
 
 }  // namespace trivium::simulator

@@ -7,6 +7,7 @@
 #include <optional>
 #include <thread>
 
+#include "simulator/memory/crowding.h"
 #include "simulator/replay/replay.h"
 #include "simulator/schedule/engine.h"
 
@@ -37,6 +38,7 @@ base::Result<Uncertainty> sample_until(const CostedProgram& costed, const Distur
   if (auto wrong = unknown_rank(disturbance, costed.program->mesh.size())) return *wrong;
   const auto made = compile_replay(costed, {Granularity::kOp, Ranks::kEvery, true});
   if (!made) return made.error();
+  const std::vector<StageMemory> memory = memory_of(*costed.program, *costed.placed);
   std::vector<std::optional<base::Result<std::int64_t>>> found(static_cast<std::size_t>(samples));
   std::atomic<std::size_t> next{0};
   std::mutex mutex;
@@ -48,7 +50,7 @@ base::Result<Uncertainty> sample_until(const CostedProgram& costed, const Distur
       if (!one && stop.stop_requested()) return;
       const std::lock_guard lock(mutex);
       if (one) {
-        found[i] = one.value().makespan_ps;
+        found[i] = iteration_of_makespan(one.value().makespan_ps, *costed.program, memory);
       } else {
         found[i] = one.error();
       }

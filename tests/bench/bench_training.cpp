@@ -16,7 +16,7 @@
 #include "models/load.h"
 #include "program/lower/lower.h"
 #include "runtime/executor/train.h"
-#include "simulator/prepare.h"
+#include "simulator/predict/prepare.h"
 #include "tests/bench/gemm_peak.h"
 
 namespace {

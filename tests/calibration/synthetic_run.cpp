@@ -3,7 +3,7 @@
 #include "hardware_profiles/load.h"
 #include "program/lower/lower.h"
 #include "simulator/schedule/engine.h"
-#include "simulator/simulate.h"
+#include "simulator/predict/simulate.h"
 #include "tests/simulator/prepared.h"
 
 namespace trivium::calibration {

@@ -17,7 +17,7 @@
 #include "runtime/data/corpus.h"
 #include "runtime/executor/train.h"
 #include "runtime/microbench/profile.h"
-#include "simulator/simulate.h"
+#include "simulator/predict/simulate.h"
 #include "tests/fidelity/plans.h"
 
 namespace {

@@ -17,7 +17,7 @@
 #include "runtime/executor/train.h"
 #include "runtime/generate/forward.h"
 #include "runtime/inproc/threads.h"
-#include "simulator/prepare.h"
+#include "simulator/predict/prepare.h"
 
 namespace trivium::oracle {
 namespace {

@@ -1,7 +1,7 @@
 // A job that a test simulates.
 #pragma once
 
-#include "simulator/prepare.h"
+#include "simulator/predict/prepare.h"
 
 namespace trivium::simulator {
 

@@ -6,7 +6,7 @@
 #include "program/lower/lower.h"
 #include "simulator/analytic/cost_estimator.h"
 #include "simulator/memory/memory.h"
-#include "simulator/simulate.h"
+#include "simulator/predict/simulate.h"
 #include "tests/simulator/prepared.h"
 
 namespace trivium::simulator {

@@ -14,7 +14,7 @@ using testing::IsEmpty;
 TEST_F(MadeUpTree, InterpretersKnowNoJob) {
   write("simulator/schedule/engine.cpp", "int a;\nint b = program.job.plan.tensor;\n");
   write("runtime/executor/train.cpp", "auto x = program->job;\nint jobs = my.jobs;\n");
-  write("simulator/prepare.cpp", "lower(prepared.job);\n");
+  write("simulator/predict/prepare.cpp", "lower(prepared.job);\n");
   EXPECT_THAT(jobs_in_interpreters(root()),
               ElementsAre("runtime/executor/train.cpp:1", "simulator/schedule/engine.cpp:2"));
 }

@@ -43,9 +43,9 @@ const std::map<std::string, std::vector<std::string>>& modules() {
       {"program", {"schedules", "plan", "ir", "lower", "verify", "record"}},
       {"simulator",
        {"placement", "collectives", "cost", "sharing", "memory", "analytic", "schedule", "replay", "certainty",
-        "iteration", "studies"}},
+        "iteration", "predict", "studies"}},
       {"planner", {"space", "bound", "search", "advice", "launch"}},
-      {"calibration", {"measurements", "replay", "validate", "published", "certainty", "fit", "replan", "foreign"}},
+      {"calibration", {"measurements", "validate", "published", "certainty", "fit", "replan", "foreign"}},
       {"cli", {"options", "render", "process", "commands"}},
   };
   return kModules;

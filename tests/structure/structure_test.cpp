@@ -97,7 +97,7 @@ TEST_F(MadeUpTree, OrdersTheModulesOfAFolder) {
 }
 
 TEST_F(MadeUpTree, LetsNoModuleIncludeAFileBesideThem) {
-  write("simulator/simulate.h", "#include \"simulator/cost/cost.h\"\n");
+  write("simulator/predict/simulate.h", "#include \"simulator/cost/cost.h\"\n");
   write("simulator/cost/cost.h", "#include \"simulator/simulate.h\"\n");
   EXPECT_THAT(forbidden_includes(root()),
               ElementsAre("simulator/cost/cost.h:1: includes simulator/simulate.h: cost/ stands below simulate.h"));

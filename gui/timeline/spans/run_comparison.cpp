@@ -16,8 +16,7 @@
 #include "gui/timeline/spans/program_spans.h"
 #include "gui/timeline/spans/store_builder.h"
 #include "program/lower/lower.h"
-#include "simulator/prepare.h"
-#include "simulator/simulate.h"
+#include "simulator/predict/predict.h"
 
 namespace trivium::gui {
 namespace {
@@ -41,14 +40,12 @@ struct Prediction {
 void predict(const program::PlanFile& plan, const hardware::Cluster& cluster, Prediction& prediction,
              const std::stop_token& stop) {
   const base::CancellationPoint cancellation(stop);
-  const auto prepared = simulator::prepare(plan.job, cluster, {.fits = false}, stop);
+  auto predicted = simulator::predict(
+      plan.job, cluster, {.fits = false, .simulation = {simulator::Granularity::kOp, /*timeline=*/true}}, stop);
   cancellation.look();
-  if (!prepared) refuse(prepared.error().message);
-  prediction.program = prepared.value().shared_program();
-  auto simulated = simulator::simulate(prepared.value(), {simulator::Granularity::kOp, true}, stop);
-  cancellation.look();
-  if (!simulated) refuse(simulated.error().message);
-  prediction.simulation = std::move(simulated).value();
+  if (!predicted) refuse(predicted.error().message);
+  prediction.program = predicted.value().prepared.shared_program();
+  prediction.simulation = std::move(predicted.value().simulation);
   prediction.on_time = cluster;
   for (hardware::NodeGroup& group : prediction.on_time.groups) group.node.collective_skew = base::Seconds(0);
   prediction.costed = simulator::cost(*prediction.program, prediction.on_time);

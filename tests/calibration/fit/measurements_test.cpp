@@ -12,12 +12,12 @@
 #include "calibration/measurements/nsight.h"
 #include "calibration/measurements/run_events.h"
 #include "calibration/measurements/trivium_trace.h"
-#include "calibration/replay/replay.h"
 #include "hardware_profiles/load.h"
 #include "models/load.h"
 #include "program/record/chrome_trace.h"
 #include "simulator/collectives/node_curve.h"
 #include "simulator/cost/gemm.h"
+#include "simulator/predict/predict.h"
 #include "tests/calibration/samples.h"
 #include "tests/calibration/synthetic_run.h"
 
@@ -144,8 +144,8 @@ TEST(Measurements, IterationsOfOthersSetWhatOnlyTheyShow) {
   Measurements all;
   for (const program::Job& job : {gpu_job(1, 1, 4), gpu_job(2, 1, 4), gpu_job(1, 2, 8), gpu_job(1, 1, 8)}) {
     const hardware::Cluster cluster{"c", {{truth, 1}}};
-    const auto replayed = replay(job, cluster, simulator::Granularity::kSegment).value_or_throw();
-    all.jobs.push_back({job, replayed.simulation.iteration_s, std::nullopt, "a log"});
+    const auto predicted = simulator::predict(job, cluster).value_or_throw();
+    all.jobs.push_back({job, predicted.simulation.iteration_s, std::nullopt, "a log"});
   }
   const Fit fit = calibrate(base, all);
   EXPECT_NEAR(fit.node.device.compute_scale / truth.device.compute_scale, 1, .03);

@@ -7,8 +7,8 @@
 #include <map>
 
 #include "calibration/measurements/published_runs.h"
-#include "calibration/replay/prepared_run.h"
-#include "simulator/simulate.h"
+#include "calibration/validate/predict_on.h"
+#include "simulator/predict/simulate.h"
 
 namespace trivium::calibration {
 namespace {
@@ -46,9 +46,9 @@ TEST(MeasuredMfu, HoldsTheBestPublishedRunOfEveryDeviceAndAttention) {
     EXPECT_EQ(entry->runs, found.first.file);
     EXPECT_EQ(entry->run, found.first.run);
     EXPECT_EQ(entry->source, found.second.source);
-    const PreparedRun prepared(found.second);
-    ASSERT_EQ(prepared.reason(), "");
-    const double predicted = prepared.iteration_s(found.second.cluster.groups.front().node);
+    const PublishedRun& run = found.second;
+    const double predicted =
+        predict_on(run.job, run.cluster, run.cluster.groups.front().node).value_or_throw();
     EXPECT_NEAR(entry->error, predicted / found.second.iteration_s - 1, 0.01);
   }
 }

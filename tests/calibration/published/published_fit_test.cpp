@@ -10,7 +10,7 @@
 #include "base/files.h"
 #include "calibration/measurements/published_runs.h"
 #include "calibration/published/profile_patch.h"
-#include "calibration/replay/prepared_run.h"
+#include "calibration/validate/predict_on.h"
 #include "hardware_profiles/load.h"
 
 namespace trivium::calibration {
@@ -34,7 +34,7 @@ std::vector<PublishedRun> runs_of(double scale) {
     node.device.physics = {};
     for (const FitConstant& constant : fit_constants({node})) constant.set(node, constant.prior.prior);
     node.device.compute_scale = scale;
-    runs.back().iteration_s = PreparedRun(runs.back()).iteration_s(node);
+    runs.back().iteration_s = predict_on(runs.back().job, runs.back().cluster, node).value_or_throw();
   }
   return runs;
 }

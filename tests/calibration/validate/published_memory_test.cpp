@@ -3,7 +3,6 @@
 
 #include <cmath>
 
-#include "calibration/replay/replay.h"
 #include "calibration/validate/validate.h"
 #include "hardware_profiles/load.h"
 #include "simulator/memory/memory.h"

@@ -9,7 +9,7 @@
 #include "models/load.h"
 #include "program/lower/lower.h"
 #include "program/record/chrome_trace.h"
-#include "simulator/simulate.h"
+#include "simulator/predict/simulate.h"
 #include "tests/simulator/prepared.h"
 
 namespace trivium::gui {

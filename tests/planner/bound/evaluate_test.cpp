@@ -5,8 +5,8 @@
 
 #include "hardware_profiles/load.h"
 #include "models/load.h"
-#include "simulator/iteration/in_rounds.h"
-#include "simulator/prepare.h"
+#include "simulator/predict/in_rounds.h"
+#include "simulator/predict/prepare.h"
 #include "simulator/schedule/engine.h"
 
 namespace trivium::planner {

@@ -14,7 +14,7 @@
 #include "planner/space/space.h"
 #include "planner/space/usual_bounds.h"
 #include "program/plan/job_json.h"
-#include "simulator/simulate.h"
+#include "simulator/predict/simulate.h"
 #include "tests/simulator/prepared.h"
 
 namespace trivium::planner {

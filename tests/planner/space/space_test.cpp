@@ -18,7 +18,7 @@
 #include "program/plan/fields.h"
 #include "program/plan/job_json.h"
 #include "program/plan/plan.h"
-#include "simulator/simulate.h"
+#include "simulator/predict/simulate.h"
 #include "tests/planner/problems.h"
 #include "tests/simulator/prepared.h"
 

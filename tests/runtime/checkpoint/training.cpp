@@ -12,7 +12,7 @@
 #include "runtime/checkpoint/checkpoint.h"
 #include "runtime/cpu/backend.h"
 #include "runtime/executor/train.h"
-#include "simulator/prepare.h"
+#include "simulator/predict/prepare.h"
 
 namespace trivium::runtime::checkpoint {
 namespace {

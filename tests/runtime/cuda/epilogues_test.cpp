@@ -10,7 +10,7 @@
 #include "program/lower/lower.h"
 #include "runtime/executor/train.h"
 #include "runtime/inproc/threads.h"
-#include "simulator/prepare.h"
+#include "simulator/predict/prepare.h"
 #include "tests/program/jobs.h"
 #include "tests/runtime/cuda/host_emulation_backend.h"
 #include "tests/runtime/executor/harness.h"

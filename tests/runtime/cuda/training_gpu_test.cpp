@@ -9,7 +9,7 @@
 #include "runtime/cuda/loader.h"
 #include "runtime/executor/train.h"
 #include "runtime/inproc/threads.h"
-#include "simulator/prepare.h"
+#include "simulator/predict/prepare.h"
 #include "tests/runtime/cuda/gpu_here.h"
 #include "tests/runtime/executor/harness.h"
 

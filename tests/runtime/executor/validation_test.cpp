@@ -6,7 +6,7 @@
 #include "hardware_profiles/load.h"
 #include "program/lower/lower.h"
 #include "runtime/executor/train.h"
-#include "simulator/prepare.h"
+#include "simulator/predict/prepare.h"
 #include "tests/runtime/executor/harness.h"
 
 namespace trivium::runtime::testing {

@@ -7,7 +7,7 @@
 #include "hardware_profiles/load.h"
 #include "program/lower/lower.h"
 #include "simulator/cost/supported.h"
-#include "simulator/simulate.h"
+#include "simulator/predict/simulate.h"
 
 namespace trivium::simulator {
 namespace {

@@ -7,8 +7,8 @@
 
 #include "hardware_profiles/load.h"
 #include "models/load.h"
-#include "simulator/iteration/in_rounds.h"
-#include "simulator/simulate.h"
+#include "simulator/predict/in_rounds.h"
+#include "simulator/predict/simulate.h"
 #include "tests/simulator/analytic/random_jobs.h"
 #include "tests/simulator/prepared.h"
 
@@ -37,22 +37,23 @@ TEST(Rounds, AreCountedAsTheyWouldBeSimulated) {
     ASSERT_TRUE(rounds_of(made.job));
     SimulationOptions how;
     how.unshared = true;
-    const auto few = simulate_in_rounds(made.job, made.cluster, how, {}).value_or_throw();
+    const auto few = simulate_in_rounds(made.job, made.cluster, how, false, {}).value_or_throw();
     ++(few ? counted : simulated_in_full);
     if (!few) continue;
     const Simulation all = simulated(made.job, made.cluster, how);
+    const Simulation& figures = few->simulation;
     const Program lowered = std::get<Program>(program::lower(made.job));
-    EXPECT_EQ(list_schedule_makespan_in_rounds(made.job, made.cluster).value(),
+    EXPECT_EQ(list_schedule_makespan_in_rounds(made.job, made.cluster, false).value_or_throw().value(),
               list_schedule_makespan(cost(lowered, made.cluster)).value_or_throw());
-    EXPECT_EQ(few->iteration_ps, all.iteration_ps);
-    EXPECT_EQ(few->peak_memory_bytes, all.peak_memory_bytes);
-    EXPECT_EQ(few->tokens_per_s, all.tokens_per_s);
-    EXPECT_EQ(few->mfu, all.mfu);
-    EXPECT_EQ(few->hfu, all.hfu);
-    EXPECT_EQ(few->unshared_s, all.unshared_s);
-    ASSERT_EQ(few->stages.size(), all.stages.size());
-    for (std::size_t s = 0; s < all.stages.size(); ++s) EXPECT_EQ(few->stages[s].breakdown, all.stages[s].breakdown);
-    EXPECT_EQ(few->breakdown_s, all.breakdown_s);
+    EXPECT_EQ(figures.iteration_ps, all.iteration_ps);
+    EXPECT_EQ(figures.peak_memory_bytes, all.peak_memory_bytes);
+    EXPECT_EQ(figures.tokens_per_s, all.tokens_per_s);
+    EXPECT_EQ(figures.mfu, all.mfu);
+    EXPECT_EQ(figures.hfu, all.hfu);
+    EXPECT_EQ(figures.unshared_s, all.unshared_s);
+    ASSERT_EQ(figures.stages.size(), all.stages.size());
+    for (std::size_t s = 0; s < all.stages.size(); ++s) EXPECT_EQ(figures.stages[s].breakdown, all.stages[s].breakdown);
+    EXPECT_EQ(figures.breakdown_s, all.breakdown_s);
     shared += all.unshared_s.has_value() ? 1 : 0;
   }
   std::printf("%d counted, %d simulated out, %d of the counted shared links\n", counted, simulated_in_full, shared);
@@ -73,9 +74,9 @@ TEST(Rounds, TellTheTimeOfHalfAsMany) {
     made.job = with_micro_batches(made.job, kWorthwhileOnce * rounds.enough() + plan.pipeline * (i % 3));
     SCOPED_TRACE(program::summary(plan));
     if (!rounds_to_simulate(made.job, made.cluster, kWorthwhileOnce)) continue;
-    const auto ps = iteration_in_rounds(made.job, made.cluster, {}, {}).value_or_throw();
-    const auto by_segment = list_schedule_makespan_in_rounds(made.job, made.cluster),
-               bound = relaxed_makespan_in_rounds(made.job, made.cluster);
+    const auto ps = iteration_in_rounds(made.job, made.cluster, {}, false, {}).value_or_throw();
+    const auto by_segment = list_schedule_makespan_in_rounds(made.job, made.cluster, false).value_or_throw(),
+               bound = relaxed_makespan_in_rounds(made.job, made.cluster, false).value_or_throw();
     const Prepared all = prepared(made.job, made.cluster);
     if (ps) {
       EXPECT_EQ(*ps, iteration_ps(all, {}).value_or_throw());
@@ -128,7 +129,7 @@ TEST(Rounds, OfJobsThatMayNotRunAreNone) {
   EXPECT_FALSE(rounds_to_simulate(job, cluster));
   job.training.global_batch = 8 * 40'000;
   EXPECT_FALSE(rounds_to_simulate(job, cluster));
-  EXPECT_FALSE(simulate_in_rounds(job, cluster, {}, {}).value_or_throw());
+  EXPECT_FALSE(simulate_in_rounds(job, cluster, {}, false, {}).value_or_throw());
 }
 
 // Two micro-batches of 10 ps each, the third 1 ps later.

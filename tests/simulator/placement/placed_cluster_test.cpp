@@ -10,7 +10,7 @@
 #include "simulator/cost/supported.h"
 #include "simulator/replay/topology_builder.h"
 #include "simulator/schedule/engine.h"
-#include "simulator/simulate.h"
+#include "simulator/predict/simulate.h"
 #include "tests/simulator/prepared.h"
 
 namespace trivium::simulator {

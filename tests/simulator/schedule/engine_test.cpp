@@ -10,7 +10,7 @@
 #include "models/load.h"
 #include "program/lower/lower.h"
 #include "program/verify/verify.h"
-#include "simulator/simulate.h"
+#include "simulator/predict/simulate.h"
 
 namespace trivium::simulator {
 namespace {

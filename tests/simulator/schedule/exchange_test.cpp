@@ -6,7 +6,7 @@
 #include "hardware_profiles/load.h"
 #include "models/load.h"
 #include "program/lower/lower.h"
-#include "simulator/simulate.h"
+#include "simulator/predict/simulate.h"
 #include "tests/simulator/prepared.h"
 
 namespace trivium::simulator {

@@ -5,8 +5,8 @@
 
 #include "hardware_profiles/load.h"
 #include "program/verify/verify.h"
-#include "simulator/iteration/in_rounds.h"
-#include "simulator/simulate.h"
+#include "simulator/predict/in_rounds.h"
+#include "simulator/predict/simulate.h"
 #include "tests/simulator/analytic/random_jobs.h"
 #include "tests/simulator/prepared.h"
 
@@ -110,13 +110,13 @@ TEST(ExpertOverlap, RoundsAreCountedAsTheyWouldBeSimulated) {
     SCOPED_TRACE(program::summary(made.job.plan));
     SimulationOptions how;
     how.unshared = true;
-    const auto few = simulate_in_rounds(made.job, made.cluster, how, {}).value_or_throw();
+    const auto few = simulate_in_rounds(made.job, made.cluster, how, false, {}).value_or_throw();
     if (!few) continue;
     ++counted;
     const Simulation all = simulate(prepared(made.job, made.cluster), how).value_or_throw();
-    EXPECT_EQ(few->iteration_ps, all.iteration_ps);
-    EXPECT_EQ(few->peak_memory_bytes, all.peak_memory_bytes);
-    EXPECT_EQ(few->breakdown_s, all.breakdown_s);
+    EXPECT_EQ(few->simulation.iteration_ps, all.iteration_ps);
+    EXPECT_EQ(few->simulation.peak_memory_bytes, all.peak_memory_bytes);
+    EXPECT_EQ(few->simulation.breakdown_s, all.breakdown_s);
   }
   EXPECT_GT(counted, 10);
 }

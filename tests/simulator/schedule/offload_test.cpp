@@ -9,7 +9,7 @@
 #include "program/lower/lower.h"
 #include "program/verify/verify.h"
 #include "simulator/cost/supported.h"
-#include "simulator/simulate.h"
+#include "simulator/predict/simulate.h"
 #include "tests/simulator/prepared.h"
 
 namespace trivium::simulator {

@@ -7,7 +7,7 @@
 #include "models/load.h"
 #include "program/lower/lower.h"
 #include "program/verify/verify.h"
-#include "simulator/simulate.h"
+#include "simulator/predict/simulate.h"
 #include "tests/simulator/prepared.h"
 
 namespace trivium::simulator {

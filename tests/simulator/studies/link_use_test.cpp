@@ -9,7 +9,7 @@
 #include "models/load.h"
 #include "simulator/collectives/network_bytes.h"
 #include "simulator/placement/placed_cluster.h"
-#include "simulator/simulate.h"
+#include "simulator/predict/simulate.h"
 #include "tests/simulator/prepared.h"
 
 namespace trivium::simulator {

@@ -1,7 +1,8 @@
-#include "simulator/simulate.h"
+#include "simulator/predict/simulate.h"
 
 #include "base/seconds.h"
 #include "simulator/iteration/trace.h"
+#include "simulator/memory/crowding.h"
 
 namespace trivium::simulator {
 namespace {
@@ -9,13 +10,13 @@ namespace {
 using base::kSecondsPerPs;
 
 // Nothing is kept of the replay but its end.
-base::Result<std::int64_t> makespan(const CostedProgram& costed, const SimulationOptions& options,
-                                    const std::stop_token& stop) {
-  const auto made = replay_program_for(costed, options);
+base::Result<std::int64_t> iteration(const Prepared& prepared, const SimulationOptions& options,
+                                     const std::stop_token& stop) {
+  const auto made = replay_program_for(prepared.costed(), options);
   if (!made) return made.error();
-  const auto replayed = replay(costed, made.value(), {}, Keep::kNothing, stop);
+  const auto replayed = replay(prepared.costed(), made.value(), {}, Keep::kNothing, stop);
   if (!replayed) return replayed.error();
-  return replayed.value().makespan_ps;
+  return iteration_of_makespan(replayed.value().makespan_ps, prepared.program(), prepared.memory());
 }
 
 }  // namespace
@@ -25,7 +26,7 @@ base::Result<std::int64_t> iteration_ps(const Prepared& prepared, const std::sto
   if (stop.stop_requested()) return cancelled();
   SimulationOptions options;
   options.topologies = topologies;
-  return makespan(prepared.costed(), options, stop);
+  return iteration(prepared, options, stop);
 }
 
 base::Result<Simulation> simulate(const Prepared& prepared, const SimulationOptions& options,
@@ -42,7 +43,7 @@ base::Result<Simulation> simulate(const Prepared& prepared, const SimulationOpti
   if (options.unshared && options.shared_links && undisturbed && shared && !program.roles.front().order.empty()) {
     SimulationOptions apart = options;
     apart.shared_links = apart.every_rank = false;
-    const auto unshared = makespan(prepared.costed(), apart, stop);
+    const auto unshared = iteration(prepared, apart, stop);
     if (!unshared) return unshared.error();
     if (unshared.value() < result.iteration_ps) {
       result.unshared_s = static_cast<double>(unshared.value()) * kSecondsPerPs;

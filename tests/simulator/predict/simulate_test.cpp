@@ -1,5 +1,5 @@
 // Whole simulations against what was published, and what every figure must satisfy.
-#include "simulator/simulate.h"
+#include "simulator/predict/simulate.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // The way from a job to a Program that may run: what is refused, by which rule, and what comes out.
-#include "simulator/prepare.h"
+#include "simulator/predict/prepare.h"
 
 #include <gtest/gtest.h>
 
@@ -10,7 +10,7 @@
 #include "models/load.h"
 #include "program/plan/job_json.h"
 #include "program/verify/verify.h"
-#include "simulator/iteration/in_rounds.h"
+#include "simulator/predict/in_rounds.h"
 #include "tests/simulator/analytic/random_jobs.h"
 
 namespace trivium::simulator {
@@ -70,7 +70,7 @@ TEST(Prepare, RefusesAnIterationOfMoreDaysThanItCanTell) {
     ASSERT_FALSE(prepared.ok()) << slower;
     EXPECT_EQ(prepared.error().rule, "iteration-in-range") << slower;
     EXPECT_EQ(prepared.error().kind, base::ErrorKind::kNoPlan) << slower;
-    const auto simulated = simulate_in_rounds(job, cluster, {}, {});
+    const auto simulated = simulate_in_rounds(job, cluster, {}, false, {});
     EXPECT_TRUE(!simulated || !simulated.value()) << slower;
   }
 }

@@ -1,4 +1,4 @@
-// One job on one cluster, simulated: the figures everything else shows.
+// A prepared job, simulated: what predict() and those who need its timeline or disturb its ranks build upon.
 #pragma once
 
 #include <stop_token>
@@ -6,7 +6,7 @@
 #include "base/error.h"
 #include "simulator/cost/flops.h"
 #include "simulator/iteration/simulation.h"
-#include "simulator/prepare.h"
+#include "simulator/predict/prepare.h"
 
 namespace trivium::simulator {
 

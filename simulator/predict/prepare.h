@@ -13,6 +13,7 @@
 #include "simulator/cost/costed_program.h"
 #include "simulator/memory/memory.h"
 #include "simulator/placement/placed_cluster.h"
+#include "simulator/schedule/engine.h"
 
 namespace trivium::simulator {
 
@@ -27,7 +28,7 @@ struct PrepareOptions {
 class Prepared {
  public:
   const program::Program& program() const { return *program_; }
-  const std::shared_ptr<const program::Program>& shared_program() const { return program_; }
+  std::shared_ptr<const program::Program> shared_program() const { return program_; }
   /// What a backend runs. Precondition: PrepareOptions::verified and ordered.
   const program::VerifiedProgram& verified() const { return verified_.value(); }
   const CostedProgram& costed() const { return *costed_; }
@@ -39,9 +40,11 @@ class Prepared {
  private:
   friend base::Result<Prepared> prepare(program::Program lowered, const hardware::Cluster& cluster,
                                         const PrepareOptions& options, const std::stop_token& stop);
+  friend Prepared in_order_of(Prepared unordered, ListSchedule& ready_first);
+  friend base::Result<Prepared> verify(Prepared ordered);
   Prepared() = default;
 
-  std::shared_ptr<const program::Program> program_;
+  std::shared_ptr<program::Program> program_;
   std::optional<program::VerifiedProgram> verified_;
   std::shared_ptr<const CostedProgram> costed_;
   std::vector<StageMemory> memory_;
@@ -56,5 +59,12 @@ base::Result<Prepared> prepare(const program::Job& job, const hardware::Cluster&
 /// The same of a job that was lowered already. Precondition: it can be on the cluster.
 base::Result<Prepared> prepare(program::Program lowered, const hardware::Cluster& cluster,
                                const PrepareOptions& options = {}, const std::stop_token& stop = {});
+
+/// The same with its communication in the order in which list_schedule() found it ready, by segments. Precondition:
+/// nothing else shares the Program.
+Prepared in_order_of(Prepared unordered, ListSchedule& ready_first);
+
+/// The same, checked by the verifier. Errors: kRuntime with the faults.
+base::Result<Prepared> verify(Prepared ordered);
 
 }  // namespace trivium::simulator

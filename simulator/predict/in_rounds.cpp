@@ -1,13 +1,14 @@
 // A job simulated for as many of its micro-batches as it takes to see that they repeat themselves; the others are
 // counted.
-#include "simulator/iteration/in_rounds.h"
+#include "simulator/predict/in_rounds.h"
 
 #include <algorithm>
-#include <memory>
+#include <utility>
 
 #include "base/seconds.h"
 #include "simulator/cost/supported.h"
 #include "simulator/iteration/trace.h"
+#include "simulator/memory/crowding.h"
 #include "simulator/placement/placed_cluster.h"
 
 namespace trivium::simulator {
@@ -17,7 +18,7 @@ constexpr std::int64_t kLonger = 4;
 
 /// A simulation of a few micro-batches, and how it repeats itself.
 struct FewSimulated {
-  std::unique_ptr<program::Program> program;
+  std::optional<Prepared> prepared;  ///< in order but by readiness, not verified
   SimulationTrace simulated;
   std::int64_t period = 0;  ///< micro-batches; 0: none was found
   std::int64_t period_ps = 0;
@@ -74,8 +75,8 @@ enum class Until {
 class InRounds {
  public:
   InRounds(const program::Job& job, const hardware::Cluster& cluster, const SimulationOptions& options,
-           const SteadyState& rounds, const std::stop_token& stop, Until until = Until::kFigures)
-      : job_(job), cluster_(cluster), options_(options), rounds_(rounds), stop_(stop), until_(until) {
+           const SteadyState& rounds, bool fits, const std::stop_token& stop, Until until = Until::kFigures)
+      : job_(job), cluster_(cluster), options_(options), rounds_(rounds), fits_(fits), stop_(stop), until_(until) {
     options_.most_spans = SimulationOptions::kMostSpans;  // whether all ranks repeat themselves
     worthwhile_ = until == Until::kFigures ? kWorthwhile : kWorthwhileOnce;
   }
@@ -114,15 +115,17 @@ class InRounds {
 
   base::Result<FewSimulated> simulate_few(std::int64_t micro_batches, const std::vector<std::int64_t>& periods) {
     FewSimulated few;
-    auto lowered = program::lower(with_micro_batches(job_, micro_batches));
-    if (std::holds_alternative<program::Infeasible>(lowered)) return few;
-    few.program = std::make_unique<program::Program>(std::get<program::Program>(std::move(lowered)));
-    const CostedProgram costed = cost(*few.program, cluster_);
+    auto begun = prepare(with_micro_batches(job_, micro_batches), cluster_,
+                         {.fits = fits_, .ordered = false, .verified = false}, stop_);
+    if (!begun && is_of_few_only(begun.error())) return few;
+    if (!begun) return begun.error();
+    few.prepared = std::move(begun).value();
+    const CostedProgram& costed = few.prepared->costed();
     const double times = static_cast<double>(rounds_.micro_batches) / static_cast<double>(micro_batches);
     if (too_long(costed, times)) return few;  // which is said of all of them
     base::Result<ListSchedule> ready_first = simulator::list_schedule(costed, Granularity::kSegment, stop_);
     if (!ready_first) return ready_first.error();
-    const std::vector<program::Role>& roles = few.program->roles;
+    const std::vector<program::Role>& roles = few.prepared->program().roles;
     Periods by_readiness(periods, micro_batches, rounds_.depth);
     for (std::size_t r = 0; r < roles.size(); ++r) by_readiness.add(roles[r], ready_first.value().stages[r]);
     if (by_readiness.none() && !periods.empty()) return few;
@@ -131,7 +134,7 @@ class InRounds {
       by_readiness.note_in(few);
       return few;
     }
-    issue_in_order_of(*few.program, ready_first.value());
+    few.prepared = in_order_of(*std::exchange(few.prepared, std::nullopt), ready_first.value());
     Periods in_order(by_readiness.lengths(), micro_batches, rounds_.depth);
     if (until_ == Until::kRelaxed) {
       const base::Result<ListSchedule> relaxed = simulator::list_schedule(costed, Granularity::kRelaxedSegment, stop_);
@@ -144,12 +147,17 @@ class InRounds {
     std::int64_t sampled = 0;
     base::Result<SimulationTrace> simulated = trace_of(costed, options_, stop_, [&](const RankSpans& rank) {
       sampled += rank.stands_for;
-      in_order.add(roles[static_cast<std::size_t>(few.program->role_index(rank.rank))], rank.spans);
+      in_order.add(roles[static_cast<std::size_t>(few.prepared->program().role_index(rank.rank))], rank.spans);
     });
     if (!simulated) return simulated.error();
     few.simulated = std::move(simulated).value();
-    if (sampled == few.program->mesh.size()) in_order.note_in(few);
+    if (sampled == few.prepared->program().mesh.size()) in_order.note_in(few);
     return few;
+  }
+
+  // A rule may refuse few micro-batches and accept all of them; their memory is the same.
+  static bool is_of_few_only(const base::Error& why) {
+    return why.kind == base::ErrorKind::kNoPlan && why.rule != kMemoryRule && why.rule != kHostMemoryRule;
   }
 
   // One more period takes as much more of everything as the last one did.
@@ -173,17 +181,29 @@ class InRounds {
   const hardware::Cluster& cluster_;
   SimulationOptions options_;
   const SteadyState& rounds_;
+  bool fits_;
   const std::stop_token& stop_;
   Until until_;
   std::int64_t worthwhile_;
 };
 
-std::optional<std::int64_t> makespan_in_rounds(const program::Job& job, const hardware::Cluster& cluster, Until until) {
+base::Result<std::optional<FewSimulated>> simulate_few(const program::Job& job, const hardware::Cluster& cluster,
+                                                       const SimulationOptions& options, const SteadyState& rounds,
+                                                       bool fits, const std::stop_token& stop, Until until) {
+  auto few = InRounds(job, cluster, options, rounds, fits, stop, until).few();
+  if (!few) return few.error();
+  if (few.value().period == 0) return std::optional<FewSimulated>();
+  return std::optional(std::move(few).value());
+}
+
+base::Result<std::optional<std::int64_t>> makespan_in_rounds(const program::Job& job, const hardware::Cluster& cluster,
+                                                             bool fits, Until until) {
   const auto rounds = rounds_to_simulate(job, cluster, kWorthwhileOnce);
-  if (!rounds) return std::nullopt;
-  const auto few = InRounds(job, cluster, {}, *rounds, {}, until).few();
-  if (!few || few.value().period == 0) return std::nullopt;
-  return few.value().simulated.makespan_ps;
+  if (!rounds) return std::optional<std::int64_t>();
+  const auto few = simulate_few(job, cluster, {}, *rounds, fits, {}, until);
+  if (!few) return few.error();
+  if (!few.value()) return std::optional<std::int64_t>();
+  return std::optional(few.value()->simulated.makespan_ps);
 }
 
 }  // namespace
@@ -194,53 +214,55 @@ std::optional<SteadyState> rounds_to_simulate(const program::Job& job, const har
   return shares_cores(job.plan, cluster) ? std::nullopt : rounds_of(job, worthwhile);
 }
 
-std::optional<std::int64_t> list_schedule_makespan_in_rounds(const program::Job& job,
-                                                             const hardware::Cluster& cluster) {
-  return makespan_in_rounds(job, cluster, Until::kReady);
+base::Result<std::optional<std::int64_t>> list_schedule_makespan_in_rounds(const program::Job& job,
+                                                                           const hardware::Cluster& cluster, bool fits) {
+  return makespan_in_rounds(job, cluster, fits, Until::kReady);
 }
 
-std::optional<std::int64_t> relaxed_makespan_in_rounds(const program::Job& job, const hardware::Cluster& cluster) {
-  return makespan_in_rounds(job, cluster, Until::kRelaxed);
+base::Result<std::optional<std::int64_t>> relaxed_makespan_in_rounds(const program::Job& job,
+                                                                     const hardware::Cluster& cluster, bool fits) {
+  return makespan_in_rounds(job, cluster, fits, Until::kRelaxed);
 }
 
 base::Result<std::optional<std::int64_t>> iteration_in_rounds(const program::Job& job, const hardware::Cluster& cluster,
-                                                              const SimulationOptions& options,
+                                                              const SimulationOptions& options, bool fits,
                                                               const std::stop_token& stop) {
   const auto rounds = rounds_to_simulate(job, cluster, kWorthwhileOnce);
   if (!rounds) return std::optional<std::int64_t>();
-  if (stop.stop_requested()) return cancelled();
-  if (const auto no = unsupported_by(job, cluster)) return base::Error{base::ErrorKind::kUsage, no->reason};
-  const auto few = InRounds(job, cluster, options, *rounds, stop, Until::kReplayed).few();
+  const auto few = simulate_few(job, cluster, options, *rounds, fits, stop, Until::kReplayed);
   if (!few) return few.error();
-  if (few.value().period == 0) return std::optional<std::int64_t>();
-  return std::optional(few.value().simulated.makespan_ps);
+  if (!few.value()) return std::optional<std::int64_t>();
+  const Prepared& simulated = *few.value()->prepared;
+  return std::optional(
+      iteration_of_makespan(few.value()->simulated.makespan_ps, simulated.program(), simulated.memory()));
 }
 
-base::Result<std::optional<Simulation>> simulate_in_rounds(const program::Job& job, const hardware::Cluster& cluster,
-                                                           const SimulationOptions& options,
-                                                           const std::stop_token& stop) {
+base::Result<std::optional<SimulatedInRounds>> simulate_in_rounds(const program::Job& job,
+                                                                  const hardware::Cluster& cluster,
+                                                                  const SimulationOptions& options, bool fits,
+                                                                  const std::stop_token& stop) {
+  using Nothing = std::optional<SimulatedInRounds>;
   const auto rounds = rounds_to_simulate(job, cluster);
   const bool all_alike = !options.timeline && !options.every_rank && options.disturbance.none();
-  if (!rounds || !all_alike) return std::optional<Simulation>();
-  if (stop.stop_requested()) return cancelled();
-  if (const auto no = unsupported_by(job, cluster)) return base::Error{base::ErrorKind::kUsage, no->reason};
-  auto few = InRounds(job, cluster, options, *rounds, stop).few();
+  if (!rounds || !all_alike) return Nothing();
+  auto few = simulate_few(job, cluster, options, *rounds, fits, stop, Until::kFigures);
   if (!few) return few.error();
-  if (few.value().period == 0) return std::optional<Simulation>();
-  const bool shared = few.value().simulated.flows > 0;
-  const program::Program& shown = *few.value().program;
-  std::optional<Simulation> result =
-      figures_of(job, shown, memory_of(shown, cluster), cluster, std::move(few.value().simulated));
+  if (!few.value()) return Nothing();
+  SimulationTrace& trace = few.value()->simulated;
+  Prepared prepared = *std::move(few.value()->prepared);
+  const bool shared = trace.flows > 0;
+  Simulation result = figures_of(job, prepared.program(), prepared.memory(), cluster, std::move(trace));
   if (options.unshared && options.shared_links && shared) {
     SimulationOptions apart = options;
     apart.shared_links = false;
-    const auto unshared = InRounds(job, cluster, apart, *rounds, stop).few();
+    const auto unshared = simulate_few(job, cluster, apart, *rounds, fits, stop, Until::kReplayed);
     if (!unshared) return unshared.error();
-    if (unshared.value().period == 0) return std::optional<Simulation>();
-    const std::int64_t ps = unshared.value().simulated.makespan_ps;
-    if (ps < result->iteration_ps) result->unshared_s = static_cast<double>(ps) * base::kSecondsPerPs;
+    if (!unshared.value()) return Nothing();
+    const std::int64_t ps =
+        iteration_of_makespan(unshared.value()->simulated.makespan_ps, prepared.program(), prepared.memory());
+    if (ps < result.iteration_ps) result.unshared_s = static_cast<double>(ps) * base::kSecondsPerPs;
   }
-  return result;
+  return Nothing(SimulatedInRounds{std::move(result), std::move(prepared)});
 }
 
 }  // namespace trivium::simulator

@@ -1,10 +1,9 @@
-#include "simulator/prepare.h"
+#include "simulator/predict/prepare.h"
 
 #include <utility>
 #include <variant>
 
 #include "simulator/cost/supported.h"
-#include "simulator/schedule/engine.h"
 
 namespace trivium::simulator {
 namespace {
@@ -35,17 +34,24 @@ base::Result<Prepared> prepare(program::Program lowered, const hardware::Cluster
   if (prepared.too_big_ && options.fits) return refusal(*prepared.too_big_);
   prepared.costed_ = std::make_shared<const CostedProgram>(cost(*program, placed));
   if (const auto no = too_long(*prepared.costed_)) return refusal(*no);
-  if (options.ordered) {
-    for (program::Role& role : program->roles) role.order.clear();
-    auto ready_first = list_schedule(*prepared.costed_, Granularity::kSegment, stop);
-    if (!ready_first) return ready_first.error();
-    issue_in_order_of(*program, ready_first.value());
-  }
-  if (!options.verified || !options.ordered) return prepared;
-  auto verified = program::VerifiedProgram::of(program);
+  if (!options.ordered) return prepared;
+  for (program::Role& role : program->roles) role.order.clear();
+  auto ready_first = list_schedule(*prepared.costed_, Granularity::kSegment, stop);
+  if (!ready_first) return ready_first.error();
+  prepared = in_order_of(std::move(prepared), ready_first.value());
+  return options.verified ? verify(std::move(prepared)) : prepared;
+}
+
+Prepared in_order_of(Prepared unordered, ListSchedule& ready_first) {
+  issue_in_order_of(*unordered.program_, ready_first);
+  return unordered;
+}
+
+base::Result<Prepared> verify(Prepared ordered) {
+  auto verified = program::VerifiedProgram::of(ordered.program_);
   if (!verified) return verified.error();
-  prepared.verified_ = std::move(verified).value();
-  return prepared;
+  ordered.verified_ = std::move(verified).value();
+  return ordered;
 }
 
 }  // namespace trivium::simulator

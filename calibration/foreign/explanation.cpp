@@ -158,10 +158,10 @@ std::vector<std::string> notes_of(const ForeignRun& run, const std::vector<RankR
 
 Explanation explain_foreign(const ForeignRun& run, const program::Job& job, const hardware::Cluster& cluster,
                             const std::stop_token& stop) {
-  auto predicted = simulator::predict(job, cluster,
-                                      {.fits = false, .simulation = {simulator::Granularity::kOp, /*timeline=*/true}},
-                                      stop)
-                       .value_or_throw();
+  auto predicted =
+      simulator::predict(job, cluster, {.fits = false, .simulation = {simulator::Granularity::kOp, /*timeline=*/true}},
+                         stop)
+          .value_or_throw();
   const program::Program& program = predicted.prepared.program();
   const std::vector<int> ranks = ranks_of(run.traces, program.mesh.size());
   const PlanShapes shapes = shapes_of(program);

@@ -83,8 +83,8 @@ SimulationTrace simulation_of(const SimulateOptions& options, const JobRequest& 
   disturbance.jitter = jitter;
   const int samples = options.disturbance.samples;
   const auto say = [&](int done) {
-    doing.say(fmt::format("{} without jitter; {} of {} samples with it", seconds(simulation.iteration_s),
-                          done, samples));
+    doing.say(
+        fmt::format("{} without jitter; {} of {} samples with it", seconds(simulation.iteration_s), done, samples));
   };
   say(0);
   const auto seed = static_cast<std::uint64_t>(request.file.job.training.seed);

@@ -93,10 +93,11 @@ calibration::Validation validate_case(const ValidateOptions& options) {
   const calibration::PublishedRun run = calibration::read_published_run(options.runs, options.case_name);
   if (!options.output.empty()) {
     if (run.unsupported) {
-      throw base::Failure(base::ErrorKind::kInput, fmt::format("{}: {} has no plan: {}", options.runs,
-                                                               options.case_name, *run.unsupported));
+      throw base::Failure(base::ErrorKind::kInput,
+                          fmt::format("{}: {} has no plan: {}", options.runs, options.case_name, *run.unsupported));
     }
-    base::write_file_atomically(options.output, base::json_text(program::to_json(calibration::plan_file_of(run)), 2) + "\n");
+    base::write_file_atomically(options.output,
+                                base::json_text(program::to_json(calibration::plan_file_of(run)), 2) + "\n");
   }
   return calibration::validate_published(std::vector{run});
 }

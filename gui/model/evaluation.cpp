@@ -24,8 +24,9 @@ void fill(Evaluation& evaluation, const std::stop_token& stop) {
   const program::Job& job = evaluation.scenario.file.job;
   const hardware::Cluster& cluster = evaluation.scenario.cluster;
   const bool full = evaluation.depth == Depth::kFull;
-  auto predicted = full ? simulator::predict(job, cluster, {.fits = false, .simulation = {Granularity::kOp, true}}, stop)
-                        : preview(job, cluster, stop);
+  auto predicted = full
+                       ? simulator::predict(job, cluster, {.fits = false, .simulation = {Granularity::kOp, true}}, stop)
+                       : preview(job, cluster, stop);
   if (!predicted) {
     evaluation.refusal = display_name(predicted.error().message);
     return;

@@ -14,9 +14,9 @@ namespace trivium::planner {
 /// Why the plan cannot run on the cluster, memory apart; nothing where it can.
 std::optional<program::Infeasible> refusal(const program::Job& job, const hardware::Cluster& cluster, int ranks);
 
-/// The iteration that simulator::predict() finds (ps), by which plans are ranked. `memory`: whether a plan that does not
-/// fit is refused. kStopped where `stop` was requested. `topologies`: of the cluster, what simulations leave for each
-/// other.
+/// The iteration that simulator::predict() finds (ps), by which plans are ranked. `memory`: whether a plan that does
+/// not fit is refused. kStopped where `stop` was requested. `topologies`: of the cluster, what simulations leave for
+/// each other.
 inline constexpr std::int64_t kStopped = -1;
 std::variant<std::int64_t, program::Infeasible> iteration(const program::Job& job, const hardware::Cluster& cluster,
                                                           bool memory, const std::stop_token& stop = {},

@@ -224,6 +224,7 @@ class LayerWriter {
   };
   int make_kept(const Kept& one, bool in_frame, bool placed);
   void mlp_again(int layer, LayerKept kept);
+  int norm_of_mlp(const LayerKept& kept) const;
   void activate_experts(int from, int activated, int layer, Pass pass);
   int place_kept(int layer, const std::string& name, DType type, std::int64_t elements);
   int reduce_tokens(int partial, const char* name, int layer, Pass pass, int own = kNoBuffer);

@@ -73,8 +73,13 @@ void LayerWriter::modules_again(int layer, const LayerKept& kept, ModuleSet drop
     activate_experts(kept.fc, kept.act, layer, kPass);
   }
   if (dropped.has(Module::kSharedExperts) && s_.shared_mlp.ffn > 0) {
-    plain_mlp(shared_mlp(kept), gather_tokens(kept.norm2, "norm2", layer, kPass), layer, kPass);
+    plain_mlp(shared_mlp(kept), gather_tokens(norm_of_mlp(kept), "norm2", layer, kPass), layer, kPass);
   }
+}
+
+// The MLP of a parallel block may read the norm that attention reads.
+int LayerWriter::norm_of_mlp(const LayerKept& kept) const {
+  return s_.parallel_block && s_.shared_norm ? kept.norm1 : kept.norm2;
 }
 
 // What the layer has of it stays: a norm of its sums reads these, and attention's products the cast of their norm.
@@ -85,8 +90,7 @@ void LayerWriter::mlp_again(int layer, LayerKept kept) {
     mlp_sums(kept.norm2, kept, layer, kPass);
     return;
   }
-  const int norm = s_.shared_norm ? kept.norm1 : kept.norm2;
-  mlp_branch(gather_tokens(norm, "norm2", layer, kPass), kept, layer, kPass);
+  mlp_branch(gather_tokens(norm_of_mlp(kept), "norm2", layer, kPass), kept, layer, kPass);
 }
 
 }  // namespace trivium::program

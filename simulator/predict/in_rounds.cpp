@@ -215,7 +215,8 @@ std::optional<SteadyState> rounds_to_simulate(const program::Job& job, const har
 }
 
 base::Result<std::optional<std::int64_t>> list_schedule_makespan_in_rounds(const program::Job& job,
-                                                                           const hardware::Cluster& cluster, bool fits) {
+                                                                           const hardware::Cluster& cluster,
+                                                                           bool fits) {
   return makespan_in_rounds(job, cluster, fits, Until::kReady);
 }
 

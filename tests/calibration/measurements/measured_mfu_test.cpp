@@ -47,8 +47,7 @@ TEST(MeasuredMfu, HoldsTheBestPublishedRunOfEveryDeviceAndAttention) {
     EXPECT_EQ(entry->run, found.first.run);
     EXPECT_EQ(entry->source, found.second.source);
     const PublishedRun& run = found.second;
-    const double predicted =
-        predict_on(run.job, run.cluster, run.cluster.groups.front().node).value_or_throw();
+    const double predicted = predict_on(run.job, run.cluster, run.cluster.groups.front().node).value_or_throw();
     EXPECT_NEAR(entry->error, predicted / found.second.iteration_s - 1, 0.01);
   }
 }

@@ -132,6 +132,17 @@ TEST(RecomputedModules, OfOtherBlocksKeepTheBits) {
           },
           plan, kOfDense);
     }
+    // The shared MLP reads the norm that attention reads.
+    for (const bool shared_norm : {false, true}) {
+      expect_bits_kept(
+          [&](const Plan& p) {
+            program::Job job = mixture_layers(p, false, true);
+            job.model.parallel_block = true;
+            job.model.shared_norm = shared_norm;
+            return job;
+          },
+          plan, {Module::kCoreAttention, Module::kSharedExperts, Module::kMixture});
+    }
     expect_bits_kept(
         [](const Plan& p) {
           program::Job job = gated_layers(p);

@@ -8,9 +8,9 @@
 #include "program/lower/lower.h"
 #include "simulator/cost/costed_program.h"
 #include "simulator/cost/supported.h"
+#include "simulator/predict/simulate.h"
 #include "simulator/replay/topology_builder.h"
 #include "simulator/schedule/engine.h"
-#include "simulator/predict/simulate.h"
 #include "tests/simulator/prepared.h"
 
 namespace trivium::simulator {

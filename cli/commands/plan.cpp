@@ -29,7 +29,6 @@ namespace {
 
 constexpr int kMostBest = 10'000;
 constexpr int kOtherFamilies = 9;
-constexpr double kGap = 0.001;  // of the iteration: nobody measures less
 constexpr std::size_t kRelaxationsSaid = 3;
 constexpr double kWorthSaying = 0.01;  // of the iteration
 
@@ -141,7 +140,7 @@ int run(const PlanOptions& options) {
   planner::SearchRequest wanted = search_request(options.space, request);
   wanted.best = std::max({1, options.best, options.trials.count});  // near-identical plans are worth a trial too
   wanted.others = options.best == 0 ? kOtherFamilies : 0;
-  wanted.gap = options.best == 0 ? kGap : 0;
+  wanted.gap = options.best == 0 ? planner::kAnswerGap : 0;
   wanted.ignore_memory = options.ignore_memory;
   wanted.distinct = options.distinct;
   const Interrupts interrupts;

@@ -88,6 +88,22 @@ calibration::Validation validate_record(const ValidateOptions& options) {
   return naming(options.plan, [&] { return calibration::validate_run(plan, record, cluster); });
 }
 
+/// "K-22B-full: predicted 1.41 s, measured 1.42 s (-0.6 %), 90 % from 1.26 s to 1.59 s".
+std::string case_line(const calibration::ValidationRow& row) {
+  if (row.unsupported) return fmt::format("{}: cannot be predicted: {}\n", row.case_name, *row.unsupported);
+  if (!row.ran) {
+    return fmt::format("{}: did not run; predicted {}\n", row.case_name,
+                       row.predicted_fits.value_or(false) ? "to fit" : "not to fit");
+  }
+  std::string line =
+      fmt::format("{}: predicted {}, measured {} ({:+.1f} %)", row.case_name, seconds(row.predicted_iteration_s),
+                  seconds(row.measured_iteration_s), 100 * row.error);
+  if (row.interval_s) {
+    line += fmt::format(", 90 % from {} to {}", seconds(row.interval_s->low), seconds(row.interval_s->high));
+  }
+  return line + "\n";
+}
+
 /// One row of a table, and its plan as a file, where one is requested.
 calibration::Validation validate_case(const ValidateOptions& options) {
   const calibration::PublishedRun run = calibration::read_published_run(options.runs, options.case_name);
@@ -200,6 +216,8 @@ void run(const ValidateOptions& options) {
   }
   if (options.json) {
     print_json(calibration::to_json(validation));
+  } else if (!options.case_name.empty()) {
+    print(case_line(validation.rows.front()));
   } else {
     print(calibration::to_table(validation, options.verbose ? calibration::Detail::kAll : calibration::Detail::kMain));
   }

@@ -120,6 +120,7 @@ planner::SearchRequest search_request(const Scenario& scenario, int best) {
   request.constraints = planner::usual_bounds(scenario.cluster, scenario.file.job.plan.stack, {}, scenario.fixed);
   request.ranks = scenario.ranks;
   request.best = 1;  // proved; the others are of other families
+  request.gap = planner::kAnswerGap;
   request.others = best - 1;
   request.ignore_memory = scenario.ignore_memory;
   return planner::with_fit_probability(std::move(request), planner::kFitProbability);

@@ -22,6 +22,9 @@ class SharedCosts;
 
 namespace trivium::planner {
 
+/// SearchRequest::gap of an answer that is shown: a thousandth of the iteration, less than anybody can measure.
+constexpr double kAnswerGap = 0.001;
+
 /// Layers times micro-batches that are simulated for SearchRequest::others; two plans are shown in any case.
 constexpr std::int64_t kWorkOnOthers = 60'000;
 

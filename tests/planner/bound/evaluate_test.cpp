@@ -54,7 +54,7 @@ TEST(QuickBound, CountsMicroBatchesOfRelaxedSegments) {
   program::Job many = overlapped_mixture();
   many.training.global_batch *= 64;
   ASSERT_TRUE(simulator::rounds_to_simulate(many, cluster).has_value());
-  const auto counted = simulator::relaxed_makespan_in_rounds(many, cluster);
+  const auto counted = simulator::relaxed_makespan_in_rounds(many, cluster, false).value_or_throw();
   ASSERT_TRUE(counted.has_value());
   const auto prepared = simulator::prepare(many, cluster, {.fits = false});
   ASSERT_TRUE(prepared);

@@ -10,6 +10,7 @@
 #include <span>
 #include <tuple>
 
+#include "base/seconds.h"
 #include "simulator/collectives/places.h"
 #include "simulator/cost/core_sharing.h"
 #include "simulator/cost/part_work.h"

@@ -11,6 +11,7 @@
 #include "hardware_profiles/cluster_text.h"
 #include "hardware_profiles/load.h"
 #include "hardware_profiles/node_json.h"
+#include "hardware_profiles/part_of_node.h"
 #include "hardware_profiles/quantity_text.h"
 #include "hardware_profiles/sourced_reader.h"
 #include "hardware_profiles/written_out.h"
@@ -136,7 +137,9 @@ Cluster load_cluster(const std::string& text) {
   Cluster cluster;
   cluster.name = text;
   for (const ClusterTerm& term : parse_cluster_text(text)) {
-    cluster.groups.push_back({load_node(term.node), term.count});
+    Node node = load_node(term.node);
+    if (term.devices > 0) node = with_devices(std::move(node), term.devices);
+    cluster.groups.push_back({std::move(node), term.count});
   }
   if (const std::string what = complaint(cluster); !what.empty()) {
     throw base::Failure(base::ErrorKind::kInput, fmt::format("cluster {}: {}", base::quote(text), what));

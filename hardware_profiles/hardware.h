@@ -87,8 +87,9 @@ struct Node {
   std::string name;
   std::vector<std::string> bases;  ///< profiles it was said to differ from, the nearest first; its values are its own
   Device device;
-  int devices = 0;       ///< devices in the node: those that one NVLink domain or bus joins
-  int host_devices = 0;  ///< devices of one host, where a domain spans several hosts (NVL72: 4); 0: all of the node
+  int devices = 0;        ///< devices in the node: those that one NVLink domain or bus joins
+  int host_devices = 0;   ///< devices of one host, where a domain spans several hosts (NVL72: 4); 0: all of the node
+  int whole_devices = 0;  ///< devices of the profile, where a job takes only `devices` of them; 0: it takes them all
   Topology topology = Topology::kNvswitch;
   Link intra;                                         ///< device to device inside the node
   std::map<int, base::BytesPerSecond> allreduce_bus;  ///< measured all-reduce bus bandwidth by group size (1 GiB)
@@ -114,6 +115,9 @@ struct Node {
   base::DollarsPerHour price;                  ///< of the node
   std::map<std::string, std::string> stacks;   ///< software on it -> the variant of it that its measured runs show
   std::map<std::string, std::string> sources;  ///< JSON pointer of a constant -> where it comes from
+
+  /// Devices that one host holds, which launchers call a node.
+  int devices_of_host() const { return host_devices > 0 ? host_devices : devices; }
 };
 
 struct NodeGroup {

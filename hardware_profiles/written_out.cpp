@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdint>
+#include <cstdlib>
 #include <functional>
 
 namespace trivium::hardware {
@@ -26,6 +28,24 @@ void join(json& base, const json& own) {
       join(base.at(key), value);
     } else {
       base[key] = value;
+    }
+  }
+}
+
+/// Of tables by group size that a profile inherits, the groups that its fewer devices cannot make up.
+void drop_larger_groups(json& whole, const json& own) {
+  const auto devices = own.find("devices");
+  if (devices == own.end() || !devices->is_number_integer()) return;
+  for (const char* name : {"allreduce_bus", "gather_bus", "allreduce_latency"}) {
+    if (own.contains(name) || !whole.contains(name) || !whole.at(name).is_object()) continue;
+    json kept = json::object();
+    for (const auto& [size, value] : whole.at(name).items()) {
+      if (std::atoi(size.c_str()) <= devices->get<std::int64_t>()) kept[size] = value;
+    }
+    if (kept.empty()) {
+      whole.erase(name);
+    } else {
+      whole[name] = std::move(kept);
     }
   }
 }
@@ -71,6 +91,7 @@ WrittenOut over_base(json own, const WrittenOut& base, const std::string& name) 
   WrittenOut whole;
   whole.json = base.json;
   join(whole.json, own);
+  if (whole.json.value("topology", "") != "shared-memory") drop_larger_groups(whole.json, own);
   const std::vector<std::string> values = values_of(whole.json);
   const auto is_own = [&](const std::string& value) { return own.contains(json::json_pointer(value)); };
   for (const std::string& value : values) {

@@ -12,6 +12,7 @@
 #include "calibration/measurements/published_model.h"
 #include "calibration/measurements/stage_balance.h"
 #include "hardware_profiles/load.h"
+#include "hardware_profiles/part_of_node.h"
 #include "program/plan/fields.h"
 
 namespace trivium::calibration {
@@ -347,9 +348,7 @@ void take_equal_parts(hardware::Node& node, std::int64_t gpus) {
   for (std::int64_t domains = (gpus + node.devices - 1) / node.devices; domains * node.host_devices <= gpus;
        ++domains) {
     if (gpus % (domains * node.host_devices) != 0) continue;
-    const auto part = static_cast<int>(gpus / domains);
-    node.adapters = node.adapters * part / node.devices;
-    node.devices = part;
+    node = hardware::with_devices(std::move(node), static_cast<int>(gpus / domains));
     return;
   }
 }
@@ -366,7 +365,7 @@ Reason put_on_cluster(const CsvTable::Row& row, hardware::Cluster& cluster) {
   if (given != host) return fmt::format("gpus_per_node: {} has {} devices a node, not {}", name, host, given);
   take_equal_parts(node, gpus);
   const auto nodes = static_cast<int>((gpus + node.devices - 1) / node.devices);
-  cluster.name = fmt::format("{}:{}", name, nodes);
+  cluster.name = hardware::cluster_text(node, nodes);
   cluster.groups.push_back({std::move(node), nodes});
   return std::nullopt;
 }

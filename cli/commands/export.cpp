@@ -21,6 +21,7 @@
 #include "planner/launch/launch.h"
 #include "planner/space/trainers.h"
 #include "program/lower/lower.h"
+#include "simulator/cost/supported.h"
 
 namespace trivium::cli {
 namespace {
@@ -33,10 +34,13 @@ struct ExportOptions {
   bool json = false;
 };
 
-/// A field that our own programs do not run yet may still be exported; a plan that contradicts itself may not.
+/// A field that our own programs do not run yet may still be exported; a plan that contradicts itself may not, nor one
+/// that its hardware cannot run.
 void check_plan(const JobRequest& request) {
-  const auto no = program::check(request.file.job);
-  if (!no || no->rule.ends_with("-supported")) return;
+  auto no = program::check(request.file.job);
+  if (no && no->rule.ends_with("-supported")) return;
+  if (!no) no = simulator::unsupported_by(request.file.job, request.cluster);
+  if (!no) return;
   throw base::Failure(base::ErrorKind::kNoPlan, fmt::format("the plan cannot run: {} ({})", no->reason, no->rule));
 }
 

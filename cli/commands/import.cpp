@@ -30,7 +30,7 @@ constexpr std::int64_t kMostSequence = std::int64_t{1} << 24;
 struct ImportOptions {
   std::string file, from, model, cluster, output;
   std::int64_t sequence = 0;
-  int ranks = 0;
+  int ranks = 0, devices_per_node = 0;
   bool json = false;
 };
 
@@ -55,7 +55,9 @@ void run(const ImportOptions& options) {
     throw base::Failure(base::ErrorKind::kUsage,
                         "no cluster; launch files do not say the hardware, give --cluster NAME:N");
   }
-  const hardware::Cluster cluster = hardware::load_cluster(options.cluster);
+  hardware::Cluster cluster = hardware::load_cluster(options.cluster);
+  nlohmann::json stored = cluster_json(options.cluster, cluster);
+  take_devices_per_node(options.devices_per_node, stored, cluster);
   launch::ImportRequest request;
   request.text = base::read_file(options.file);
   request.where = options.file;
@@ -68,7 +70,7 @@ void run(const ImportOptions& options) {
   for (const launch::Loss& loss : imported.losses) base::say("warning: {}: {}\n", brief(loss.field), brief(loss.what));
   program::PlanFile file;
   file.job = imported.job;
-  file.cluster = cluster_json(options.cluster, cluster);
+  file.cluster = std::move(stored);
   const nlohmann::json plan = program::to_json(file);
   check_plan(plan, options.file);
   if (!options.output.empty()) base::write_file_atomically(options.output, base::json_text(plan, 2) + "\n");
@@ -97,6 +99,7 @@ void add_import(CLI::App& app, int& exit_code) {
       ->check(one_of({"megatron", "megatron-bridge", "deepspeed", "torchtitan", "fsdp2"}));
   command->add_option("--model", options->model, "The model, where the file does not say its shape");
   command->add_option("--cluster", options->cluster, "NAME:N, A:16+B:16, this-machine, or FILE.json");
+  add_devices_per_node(*command, options->devices_per_node);
   command->add_option("--sequence", options->sequence, "Tokens of a sample, where the file does not say them")
       ->transform(sequence_suffixes())
       ->check(CLI::Range(std::int64_t{1}, kMostSequence));

@@ -12,6 +12,7 @@
 #include "cli/options/values.h"
 #include "hardware_profiles/cluster_text.h"
 #include "hardware_profiles/load.h"
+#include "hardware_profiles/part_of_node.h"
 #include "hardware_profiles/price_text.h"
 #include "hardware_profiles/quantity_text.h"
 #include "models/load.h"
@@ -51,6 +52,7 @@ void read_sources(const JobOptions& options, JobRequest& request) {
   } else if (!options.plan_path.empty()) {
     request.cluster = hardware::cluster_at(file.cluster, options.plan_path + "#/cluster");
   }
+  take_devices_per_node(options.devices_per_node, file.cluster, request.cluster);
 }
 
 /// Modules of multi-token prediction as the options want them. A model's file that has some which are not asked for is
@@ -99,6 +101,30 @@ nlohmann::json cluster_json(const std::string& text, const hardware::Cluster& cl
   return text.find(".json") == std::string::npos ? nlohmann::json(text) : hardware::to_json(cluster);
 }
 
+CLI::Option* add_devices_per_node(CLI::App& command, int& devices) {
+  return command
+      .add_option("--devices-per-node", devices, "Devices to use of every node: 64 of an NVL72 rack; default: all")
+      ->type_name("N")
+      ->check(CLI::Range(1, hardware::kMostClusterDevices));
+}
+
+void take_devices_per_node(int devices, nlohmann::json& stored, hardware::Cluster& cluster) {
+  if (devices == 0) return;
+  try {
+    if (stored.is_string()) {
+      std::vector<hardware::ClusterTerm> terms = hardware::parse_cluster_text(stored.get<std::string>());
+      for (hardware::ClusterTerm& term : terms) term.devices = devices;
+      stored = hardware::text_of(terms);
+      cluster = hardware::load_cluster(stored.get<std::string>());
+      return;
+    }
+    cluster = hardware::with_devices_per_node(std::move(cluster), devices);
+    stored = hardware::to_json(cluster);
+  } catch (const base::Failure& failure) {
+    fail_usage(fmt::format("--devices-per-node {}: {}", devices, failure.error().message));
+  }
+}
+
 std::string option_of(const std::string& field) {
   std::string option = "--" + field;
   std::replace(option.begin(), option.end(), '_', '-');
@@ -130,6 +156,7 @@ void add_job_options(CLI::App& command, JobOptions& options) {
   command.add_option("--cluster", options.cluster, "NAME:N, A:16+B:16, this-machine, or FILE.json")
       ->type_name("CLUSTER")
       ->group("Job");
+  add_devices_per_node(command, options.devices_per_node)->group("Job");
   command.add_option("--ranks", options.ranks, "Devices to use; of this-machine also more, which take turns")
       ->group("Job")
       ->check(CLI::Range(1, kMostRanks));

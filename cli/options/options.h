@@ -37,6 +37,7 @@ struct JobOptions {
   std::string plan_path;
   std::string model;
   std::string cluster;
+  int devices_per_node = 0;                         ///< 0: not given
   int ranks = 0;                                    ///< 0: not given
   std::string price;                                ///< of a device for an hour, where add_price_option was called
   int mtp = -1;                                     ///< modules of multi-token prediction; -1: as the model has them
@@ -47,8 +48,8 @@ struct JobOptions {
   std::map<std::string, std::string> told;          ///< by field: what measurements tell where no option does
 };
 
-/// Adds PLAN, --model, --mtp, --cluster, --ranks, --tokens and one option for every plan and training field. `options`
-/// must outlive the parse.
+/// Adds PLAN, --model, --mtp, --cluster, --devices-per-node, --ranks, --tokens and one option for every plan and
+/// training field. `options` must outlive the parse.
 void add_job_options(CLI::App& command, JobOptions& options);
 
 /// Adds --price to a command that prints what a training costs.
@@ -77,6 +78,13 @@ JobRequest resolve(const JobOptions& options);
 
 /// The cluster as it stands in a plan file: names stay names, files are taken in, so that the plan file stands alone.
 nlohmann::json cluster_json(const std::string& text, const hardware::Cluster& cluster);
+
+/// --devices-per-node for a command that takes --cluster.
+CLI::Option* add_devices_per_node(CLI::App& command, int& devices);
+
+/// Takes `devices` of every node, both in the cluster and in its form in a plan file; 0: takes them all. Errors:
+/// Failure(kUsage) where a node cannot be taken so.
+void take_devices_per_node(int devices, nlohmann::json& stored, hardware::Cluster& cluster);
 
 /// As resolve, for commands that take one plan: with --ranks and without --data, `data` fills the ranks.
 /// Errors: also Failure(kUsage) when the plan's ranks are not those of --ranks.

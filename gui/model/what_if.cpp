@@ -11,6 +11,8 @@
 #include "gui/model/axis.h"
 #include "gui/model/command_line.h"
 #include "gui/model/display_name.h"
+#include "hardware_profiles/cluster_text.h"
+#include "hardware_profiles/part_of_node.h"
 #include "planner/advice/studies.h"
 #include "program/plan/job_json.h"
 
@@ -76,13 +78,15 @@ Scenario on_nodes(const Scenario& scenario, int nodes) {
   if (group.count == nodes || group.node.adapters == 0) return scenario;
   if (scenario.file.cluster.is_string()) {
     const auto name = scenario.file.cluster.get<std::string>();
-    if (const std::size_t colon = name.rfind(':'); colon != std::string::npos) {
-      return with_cluster(scenario, name.substr(0, colon) + ":" + std::to_string(nodes));
+    if (name.rfind(':') != std::string::npos) {
+      std::vector<hardware::ClusterTerm> terms = hardware::parse_cluster_text(name);
+      terms.front().count = nodes;
+      return with_cluster(scenario, hardware::text_of(terms));
     }
   }
   hardware::Cluster cluster = scenario.cluster;
   cluster.groups.front().count = nodes;
-  cluster.name = fmt::format("{}:{}", group.node.name, nodes);
+  cluster.name = hardware::cluster_text(group.node, nodes);
   return with_cluster(scenario, std::move(cluster));
 }
 

@@ -8,6 +8,7 @@
 
 #include "base/quote.h"
 #include "base/seconds.h"
+#include "hardware_profiles/part_of_node.h"
 #include "planner/advice/relax.h"
 #include "planner/search/costless.h"
 #include "planner/space/space.h"
@@ -49,7 +50,7 @@ SearchRequest on_nodes(const SearchRequest& request, int nodes) {
   SearchRequest other = request;
   hardware::NodeGroup& group = other.cluster.groups.front();
   group.count = nodes;
-  other.cluster.name = fmt::format("{}:{}", group.node.name, nodes);
+  other.cluster.name = hardware::cluster_text(group.node, nodes);
   other.ranks = 0;
   return other;
 }

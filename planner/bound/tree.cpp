@@ -134,7 +134,9 @@ Expansion Tree::expand_split(const Node& node) {
     const PlacementChoice& layout = branch->layouts[i];
     const std::int64_t plans = space_.count(split, layout);
     const Plan laid = with(plain, layout);
-    if (auto no = refusal(job_of(laid), request_.cluster, ranks_of(request_))) {
+    Plan somewhere = laid;  // where stages go to other nodes later, so may tensor groups
+    if (space_.places_tensor_groups_later()) somewhere.overlap.tensor = false;
+    if (auto no = refusal(job_of(somewhere), request_.cluster, ranks_of(request_))) {
       opened.refused.push_back({std::move(*no), with(split, layout), plans});
       continue;
     }

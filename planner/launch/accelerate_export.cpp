@@ -26,10 +26,10 @@ class AccelerateExport {
     const bool is_megatron = plan_.pipeline > 1 || plan_.expert > 1 || plan_.zero_stage == 1;
     const bool is_ddp = !is_megatron && plan_.zero_stage == 0 && plan_.tensor * plan_.context == 1;
     launch_.text = fmt::format(
-        "# {}.\ncompute_environment: LOCAL_MACHINE\ndistributed_type: {}\nmixed_precision: {}\nnum_machines: {}\n"
+        "# {}.\n{}compute_environment: LOCAL_MACHINE\ndistributed_type: {}\nmixed_precision: {}\nnum_machines: {}\n"
         "num_processes: {}\nmachine_rank: 0\nmain_process_ip: HEAD\nmain_process_port: 29500\nrdzv_backend: static\n"
         "main_training_function: main\n",
-        title_of(job_, Trainer::kAccelerate),
+        title_of(job_, Trainer::kAccelerate), domain_comment(machines),
         is_megatron ? "MEGATRON_LM"
         : is_ddp    ? plan_.data > 1 ? "MULTI_GPU" : "'NO'"
                     : "FSDP",

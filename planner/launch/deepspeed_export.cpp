@@ -32,9 +32,10 @@ class DeepspeedExport {
     launch_.form = "shell script";
     settle_sharding();
     launch_.text = fmt::format(
-        "#!/usr/bin/env bash\n# {}.\n# hosts: a line \"NAME slots={}\" for each of {} nodes.\ncat >{} "
+        "#!/usr/bin/env bash\n# {}.\n# hosts: a line \"NAME slots={}\" for each of {} nodes.\n{}cat >{} "
         "<<'JSON'\n{}\nJSON\n",
-        title_of(job_, Trainer::kDeepspeed), machines.devices, machines.nodes, kJsonFile, config().dump(2));
+        title_of(job_, Trainer::kDeepspeed), machines.devices, machines.nodes, domain_comment(machines), kJsonFile,
+        config().dump(2));
     std::vector<Argument> flags = model_arguments(job_.model, Trainer::kDeepspeed, launch_.losses);
     command(flags);
     for (Argument& flag : training_arguments(job_.training, launch_.losses)) flags.push_back(std::move(flag));

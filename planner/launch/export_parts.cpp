@@ -7,9 +7,13 @@
 
 #include "base/enum_name.h"
 #include "base/quote.h"
+#include "hardware_profiles/capabilities.h"
 #include "program/lower/layout.h"
 #include "program/plan/dtype.h"
 #include "program/plan/stack.h"
+#include "simulator/cost/supported.h"
+#include "simulator/placement/peer_buffers.h"
+#include "simulator/placement/placed_cluster.h"
 
 namespace trivium::planner::launch {
 namespace {
@@ -19,15 +23,37 @@ constexpr std::int64_t kStepsUnsaid = 100;
 }  // namespace
 
 Machines machines_of(const program::Plan& plan, const hardware::Cluster& cluster, std::vector<Loss>& losses) {
-  const int devices = std::min(plan.ranks(), cluster.groups.front().node.devices);
+  const hardware::Node& first = cluster.groups.front().node;
+  const int ranks = plan.ranks(), of_host = first.devices_of_host(), devices = std::min(ranks, of_host);
   const bool alike = std::all_of(cluster.groups.begin(), cluster.groups.end(), [&](const hardware::NodeGroup& group) {
-    return group.node.devices == cluster.groups.front().node.devices;
+    return group.node.devices_of_host() == of_host;
   });
-  if (!alike || plan.ranks() % devices != 0) {
+  if (!alike || ranks % devices != 0) {
     losses.push_back(
         {"cluster", fmt::format("its nodes are filled unevenly; {} processes a node is that of the first", devices)});
+  } else if (first.host_devices > 0 && ranks > first.devices && ranks % first.devices != 0) {
+    losses.push_back({"cluster", fmt::format("its NVLink domains are filled unevenly: {} ranks are no multiple of {}; "
+                                             "--devices-per-node takes equally many of each",
+                                             ranks, first.devices)});
   }
-  return {(plan.ranks() + devices - 1) / devices, devices};
+  Machines machines{(ranks + devices - 1) / devices, devices};
+  machines.hosts_of_domain = std::min(machines.nodes, std::max(1, first.devices / of_host));
+  return machines;
+}
+
+std::string domain_comment(const Machines& machines) {
+  if (machines.hosts_of_domain == 1) return "";
+  return fmt::format(
+      "# Every {} hosts in a row share an NVLink domain; Slurm's block topology sees to it with "
+      "--segment={}.\n",
+      machines.hosts_of_domain, machines.hosts_of_domain);
+}
+
+bool overlaps_in_peer_buffers(const program::Plan& plan, const hardware::Cluster& cluster, std::vector<Loss>& losses) {
+  if (!plan.overlap.tensor || plan.tensor == 1) return false;
+  const auto no = simulator::misplaced(plan, cluster) ? std::nullopt : simulator::without_peer_buffers(plan, cluster);
+  if (no) losses.push_back({"overlap.tensor", no->reason, "false"});
+  return !no;
 }
 
 std::string script_head(const std::string& title, const Machines& machines) {
@@ -38,13 +64,14 @@ std::string script_head(const std::string& title, const Machines& machines) {
 # {title}.
 # With Slurm: sbatch THIS_FILE, or srun --nodes={nodes} --ntasks-per-node=1 bash THIS_FILE. Else on every node, with the
 # first host's name: HEAD=host0 bash THIS_FILE
-start=
+{domain}start=
 if [ -n "${{SLURM_JOB_ID:-}}" ]; then
   HEAD=${{HEAD:-$(scontrol show hostnames "$SLURM_JOB_NODELIST" | head -n 1)}}
   case "${{SLURM_STEP_ID:-}}" in '' | 42949672??) start=srun ;; esac  # no step of srun: this is the first node alone
 fi
 )",
-      fmt::arg("nodes", machines.nodes), fmt::arg("devices", machines.devices), fmt::arg("title", title));
+      fmt::arg("nodes", machines.nodes), fmt::arg("devices", machines.devices), fmt::arg("title", title),
+      fmt::arg("domain", domain_comment(machines)));
 }
 
 std::int64_t steps_of(const program::Training& training, std::vector<Loss>& losses) {
@@ -115,9 +142,18 @@ void lose_moments(const program::Plan& plan, std::string_view why, std::vector<L
   losses.push_back({"moment_dtype", fmt::format("{}; {}", name_of(plan.moment_dtype), why), "fp32"});
 }
 
-std::string_view flex_backend_of(const program::Plan& plan) {
+std::string_view flex_backend_of(const program::Plan& plan, const hardware::Cluster& cluster,
+                                 std::vector<Loss>& losses) {
   const program::ExpertDispatch how = program::stack_of(plan).expert_dispatch;
   if (!sends_once(how)) return "";
+  for (const hardware::NodeGroup& group : cluster.groups) {
+    if (!simulator::dispatch_lacks_hardware(plan, group.node)) continue;
+    losses.push_back({"expert_dispatch",
+                      fmt::format("{}; {} lacks what it needs: {}", name_of(how), group.node.name,
+                                  hardware::rule_of(hardware::Capability::kTokenDispatch).needs),
+                      "all_to_all"});
+    return "";
+  }
   return how == program::ExpertDispatch::kDeepEp ? "deepep" : "hybridep";
 }
 

@@ -12,15 +12,23 @@
 
 namespace trivium::planner::launch {
 
-/// Nodes and processes a node that the plan's ranks fill.
+/// What launchers call nodes: hosts that the plan's ranks fill, and processes on each.
 struct Machines {
   int nodes = 1, devices = 1;
+  int hosts_of_domain = 1;  ///< neighbouring hosts that share an NVLink domain
 };
 Machines machines_of(const program::Plan& plan, const hardware::Cluster& cluster, std::vector<Loss>& losses);
 
 /// Head of a shell script that torchrun starts on every node: under Slurm the one that sbatch takes, which sets HEAD to
 /// the first host and leaves starting on each node to srun; elsewhere the user sets HEAD and starts it on every node.
 std::string script_head(const std::string& title, const Machines& machines);
+
+/// A line of comment that says which hosts must share an NVLink domain; empty where each is its own.
+std::string domain_comment(const Machines& machines);
+
+/// The plan's field overlap.tensor as the file may ask for it: through the memory of peers, only where the cluster
+/// reaches it; a loss that says why where it does not.
+bool overlaps_in_peer_buffers(const program::Plan& plan, const hardware::Cluster& cluster, std::vector<Loss>& losses);
 
 /// Optimizer steps of the training; 100, and a loss that says so, where it does not say its tokens.
 std::int64_t steps_of(const program::Training& training, std::vector<Loss>& losses);
@@ -58,8 +66,9 @@ std::vector<std::string_view> module_names(const program::Plan& plan);
 std::string_view fp8_recipe(program::Fp8 recipe);
 
 /// Megatron-Core's moe_flex_dispatcher_backend of how the plan's tokens travel: "deepep" "hybridep"; empty: its
-/// dispatcher is not "flex" but "alltoall".
-std::string_view flex_backend_of(const program::Plan& plan);
+/// dispatcher is not "flex" but "alltoall". A loss where the cluster has no hardware for it.
+std::string_view flex_backend_of(const program::Plan& plan, const hardware::Cluster& cluster,
+                                 std::vector<Loss>& losses);
 
 /// Megatron-Core's name of how context ranks exchange keys and values: "p2p" "a2a" "a2a+p2p".
 std::string_view exchange_of(const program::Plan& plan);

@@ -127,8 +127,8 @@ class Fsdp2Export {
         "# {}.\n# torchrun --nnodes {} --nproc-per-node {} --rdzv-backend c10d --rdzv-endpoint HEAD:29500 THIS_FILE "
         "MODEL "
         "[TOKENS]\n# MODEL: a folder with the model's config.json · TOKENS: a file of 32-bit tokens; random ones "
-        "without\n",
-        title_of(job_, Trainer::kFsdp2), machines.nodes, machines.devices);
+        "without\n{}",
+        title_of(job_, Trainer::kFsdp2), machines.nodes, machines.devices, domain_comment(machines));
     split();
     training();
     launch_.text += kScript;

@@ -33,15 +33,16 @@ constexpr const char* kRecipeImport =
 
 class MegatronBridgeExport {
  public:
-  explicit MegatronBridgeExport(const program::Job& job) : job_(job), plan_(job.plan) {}
+  MegatronBridgeExport(const program::Job& job, const hardware::Cluster& cluster)
+      : job_(job), plan_(job.plan), cluster_(cluster) {}
 
-  Launch write(const hardware::Cluster& cluster) {
-    const Machines machines = machines_of(plan_, cluster, launch_.losses);
+  Launch write() {
+    const Machines machines = machines_of(plan_, cluster_, launch_.losses);
     launch_.form = "Python";
     launch_.text = fmt::format(
         "# {}.\n# torchrun --nnodes {} --nproc-per-node {} --rdzv-backend c10d --rdzv-endpoint HEAD:29500 "
-        "THIS_FILE\n{}{}",
-        title_of(job_, Trainer::kMegatronBridge), machines.nodes, machines.devices,
+        "THIS_FILE\n{}{}{}",
+        title_of(job_, Trainer::kMegatronBridge), machines.nodes, machines.devices, domain_comment(machines),
         std::string(trains_adapters() ? "import os\n" : "") + (has_narrow_moments() ? "import torch\n" : ""),
         trains_adapters() ? kFinetuneImports : "");
     if (!overridden_gather().empty()) launch_.text += kRecipeImport;
@@ -116,7 +117,7 @@ class MegatronBridgeExport {
 
   // megatron/bridge/training/flex_dispatcher_backend.py
   void dispatcher() {
-    const std::string_view backend = flex_backend_of(plan_);
+    const std::string_view backend = flex_backend_of(plan_, cluster_, launch_.losses);
     set_text(kModel, "moe_token_dispatcher_type", backend.empty() ? "alltoall" : "flex");
     if (backend.empty()) return;
     set_text(kModel, "moe_flex_dispatcher_backend", backend);
@@ -197,8 +198,9 @@ class MegatronBridgeExport {
     }
     set_flag(ddp, "overlap_grad_reduce", overlap.gradient_reduction);
     set_flag(ddp, "overlap_param_gather", gathers);
-    const bool buffers = overlap.tensor && plan_.sequence_parallel;
-    if (overlap.tensor && !buffers) lose("overlap.tensor", "needs sequence_parallel", "false");
+    const bool reaches = overlaps_in_peer_buffers(plan_, cluster_, launch_.losses);
+    const bool buffers = reaches && plan_.sequence_parallel;
+    if (reaches && !buffers) lose("overlap.tensor", "needs sequence_parallel", "false");
     launch_.text +=
         fmt::format("cfg.comm_overlap = CommOverlapConfig(tp_comm_overlap={}{})\n", buffers ? "True" : "False",
                     overlap.expert ? ", overlap_moe_expert_parallel_comm=True, delay_wgrad_compute=True" : "");
@@ -313,13 +315,14 @@ class MegatronBridgeExport {
 
   const program::Job& job_;
   const Plan& plan_;
+  const hardware::Cluster& cluster_;
   Launch launch_;
 };
 
 }  // namespace
 
 Launch export_megatron_bridge(const program::Job& job, const hardware::Cluster& cluster) {
-  return MegatronBridgeExport(job).write(cluster);
+  return MegatronBridgeExport(job, cluster).write();
 }
 
 }  // namespace trivium::planner::launch

@@ -34,13 +34,13 @@ class MegatronExport {
         "\"$HEAD:29500\" \\\n"
         "  pretrain_gpt.py \\\n",
         machines.nodes, machines.devices);
-    section(dispatched(model_arguments(job_.model, Trainer::kMegatron, launch_.losses)), false);
+    section(dispatched(model_arguments(job_.model, Trainer::kMegatron, launch_.losses), cluster), false);
     split();
     stages();
     sharding();
     memory();
     arithmetic();
-    overlap();
+    overlap(cluster);
     section(std::move(flags_), false);
     section(training_arguments(job_.training, launch_.losses), false);
     optimizer();
@@ -63,8 +63,8 @@ class MegatronExport {
   }
 
   // The dispatcher's type is among the model's arguments.
-  std::vector<Argument> dispatched(std::vector<Argument> flags) const {
-    const std::string_view backend = flex_backend_of(plan_);
+  std::vector<Argument> dispatched(std::vector<Argument> flags, const hardware::Cluster& cluster) {
+    const std::string_view backend = flex_backend_of(plan_, cluster, launch_.losses);
     const auto type = std::ranges::find(flags, "moe-token-dispatcher-type", &Argument::name);
     if (backend.empty() || type == flags.end()) return flags;
     type->values = {"flex"};
@@ -214,7 +214,7 @@ class MegatronExport {
     add("fp8-amax-compute-algo", "max");
   }
 
-  void overlap() {
+  void overlap(const hardware::Cluster& cluster) {
     const program::Overlap& overlap = plan_.overlap;
     if (overlap.gradient_reduction) add("overlap-grad-reduce");
     if (overlap.parameter_gather) {
@@ -229,7 +229,7 @@ class MegatronExport {
       add("overlap-moe-expert-parallel-comm");
       add("delay-wgrad-compute");
     }
-    if (!overlap.tensor) return;
+    if (!overlaps_in_peer_buffers(plan_, cluster, launch_.losses)) return;
     if (plan_.sequence_parallel) {
       add("tp-comm-overlap");
     } else {

@@ -19,14 +19,15 @@ class NemoExport {
     const Machines machines = machines_of(plan_, cluster, launch_.losses);
     launch_.form = "Python";
     launch_.text = fmt::format(
-        "# {}.\n"
+        "# {}.\n{}"
         "import nemo_run as run\n"
         "from nemo.collections import llm\n"
         "from nemo.lightning import MegatronMixedPrecision\n\n"
         "recipe = llm.gpt3_175b.pretrain_recipe(num_nodes={}, num_gpus_per_node={})\n"
         "recipe.trainer.max_steps = {}\n"
         "recipe.trainer.callbacks = []  # the recipe's own overlap settings are for its own split\n",
-        title_of(job_, Trainer::kNemo), machines.nodes, machines.devices, steps_of(job_.training, launch_.losses));
+        title_of(job_, Trainer::kNemo), domain_comment(machines), machines.nodes, machines.devices,
+        steps_of(job_.training, launch_.losses));
     model();
     split();
     sharding();

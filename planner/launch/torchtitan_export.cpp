@@ -29,7 +29,7 @@ class TorchtitanExport {
         fmt::format("[model]\nname = \"trivium\"\nflavor = \"plan\"\n\n[experimental]\ncustom_import = "
                     "\"trivium_flavor\"\n\n[compile]\nenable = true\ncomponents = [\"model\", \"loss\"]"));
     training();
-    parallelism();
+    parallelism(cluster);
     memory();
     line("TOML");
     line(
@@ -163,7 +163,7 @@ class TorchtitanExport {
     if (o.activations != Storage::kNone) lose("offload.activations", "activations stay on the device", "none");
   }
 
-  void parallelism() {
+  void parallelism(const hardware::Cluster& cluster) {
     line("\n[parallelism]");
     sharding();
     line(fmt::format("tensor_parallel_degree = {}\ncontext_parallel_degree = {}\nexpert_parallel_degree = {}",
@@ -183,7 +183,7 @@ class TorchtitanExport {
       }
     }
     line(fmt::format("pipeline_parallel_degree = {}", plan_.pipeline));
-    if (plan_.overlap.tensor) line("enable_async_tensor_parallel = true");
+    if (overlaps_in_peer_buffers(plan_, cluster, launch_.losses)) line("enable_async_tensor_parallel = true");
     if (plan_.overlap.expert) lose("overlap.expert", "exchanges with the experts run alone", "false");
     if (plan_.pipeline == 1) return;
     const program::ScheduleTraits& schedule = program::traits_of(plan_.schedule);

@@ -22,6 +22,7 @@
 #include "planner/space/space.h"
 #include "program/plan/job_json.h"
 #include "simulator/placement/defaults.h"
+#include "simulator/placement/peer_buffers.h"
 
 namespace trivium::planner {
 namespace {
@@ -126,6 +127,10 @@ class KindSearch {
                           "expert_tensor", "micro_batch", "placement"});
     // What only some kinds of nodes can do is open on none.
     if (!simulator::has_fused_attention(request.job.plan, request_.cluster)) request.fixed.insert("attention");
+    if (!fixed("overlap.tensor") && simulator::some_lack_peer_buffers(request.job.plan, request_.cluster)) {
+      request.job.plan.overlap.tensor = false;
+      request.fixed.insert("overlap.tensor");
+    }
     request.others = 0;
     return request;
   }

@@ -11,7 +11,9 @@
 #include "planner/space/disks.h"
 #include "planner/space/divisors.h"
 #include "planner/space/placements.h"
+#include "program/plan/stack.h"
 #include "simulator/placement/defaults.h"
+#include "simulator/placement/peer_buffers.h"
 #include "simulator/placement/placed_cluster.h"
 
 namespace trivium::planner {
@@ -95,6 +97,16 @@ std::vector<Attention> Space::attentions(const Plan& split) const {
   return {Attention::kFlash, Attention::kUnfused};
 }
 
+bool Space::places_tensor_groups_later() const { return !request_.cluster.homogeneous() && !fixed("stage_nodes"); }
+
+// Where stages may still be put on other nodes, what is out is what some node cannot do and all nodes must.
+bool Space::may_overlap_tensor(const Plan& placed) const {
+  if (!program::find_stack(placed.stack)->peer_buffers || placed.tensor == 1) return true;
+  if (!places_tensor_groups_later()) return !simulator::without_peer_buffers(placed, request_.cluster);
+  const bool takes_all = ranks_of(request_) == request_.cluster.devices();
+  return !takes_all || !simulator::some_lack_peer_buffers(placed, request_.cluster);
+}
+
 std::vector<PlacementChoice> Space::layouts(const Plan& split) const {
   std::vector<bool> sequence{false}, overlap{false};
   if (split.tensor > 1) sequence = overlap = {false, true};
@@ -102,11 +114,15 @@ std::vector<PlacementChoice> Space::layouts(const Plan& split) const {
   if (fixed("overlap.tensor") || !has_lanes()) overlap = {given_.overlap.tensor};
   std::vector<PlacementChoice> found;
   std::set<Seating> seen;
+  Plan placed = split;
   for (const std::string& placement : placements(split)) {
     const std::size_t before = found.size();
     if (seats_decide() && seen.contains(seating_of(split, placement, request_.cluster))) continue;
+    placed.placement = placement;
+    const bool may_overlap = fixed("overlap.tensor") || may_overlap_tensor(placed);
     for (const bool parallel : sequence) {
       for (const bool beside : overlap) {
+        if (beside && !may_overlap) continue;
         for (const Attention attention : attentions(split)) {
           const PlacementChoice layout{placement, parallel, beside, attention};
           if (of(Level::kPlacement).none() || allows(Level::kPlacement, with(split, layout))) found.push_back(layout);

@@ -76,8 +76,9 @@ struct ShardingChoice {
 ///    a replica's share of the batch, up to 64). Where the fixed fields fit no split of the ranks, the request's own
 ///    plan stands alone, so that its refusal has a reason.
 /// 2. layout: placement (every order of the dimensions that are above 1, on clusters of one kind; of those that seat
-///    the same ranks together the first), sequence_parallel and overlap.tensor (both with tensor ranks), attention
-///    (flash and unfused where devices and stack have fused kernels, else as given).
+///    the same ranks together the first), sequence_parallel and overlap.tensor (both with tensor ranks; the latter,
+///    where the stack overlaps through the memory of peers, inside NVLink domains), attention (flash and unfused where
+///    devices and stack have fused kernels, else as given).
 /// 3. shape: schedule and virtual_stages (those of program/schedules that are searched: 1f1b; zero_bubble with the
 ///    trivium stack; interleaved with every count that cuts the layers evenly), stage_layers (even, and with one chunk
 ///    a stage balanced), on heterogeneous nodes stage_nodes (none, and the groups in their order and in the opposite
@@ -101,6 +102,8 @@ class Space {
   const std::vector<program::Plan>& splits() const { return splits_; }
   std::vector<PlacementChoice> layouts(const program::Plan& split) const;
   std::vector<ScheduleChoice> shapes(const program::Plan& split, const PlacementChoice& layout) const;
+  /// Whether a layout leaves open on which nodes the stages lie, and with them the tensor groups.
+  bool places_tensor_groups_later() const;
   /// Whether plans of the split may overlap exchanges with experts with passes: then a layer may take less.
   bool may_overlap_expert(const program::Plan& split) const;
   std::vector<RecomputeChoice> recompute_choices(const program::Plan& split, const ScheduleChoice& shape) const;
@@ -136,6 +139,7 @@ class Space {
   std::vector<int> micro_batches(const program::Plan& split) const;
   std::vector<std::string> placements(const program::Plan& split) const;
   bool seats_decide() const;
+  bool may_overlap_tensor(const program::Plan& placed) const;
   std::vector<std::vector<program::Module>> module_sets() const;
   void add_modules(std::vector<RecomputeChoice>& all, const ScheduleChoice& shape) const;
   std::vector<program::Attention> attentions(const program::Plan& split) const;

@@ -150,6 +150,7 @@ StackTraits megatron_core(std::string_view name) {
   h.expert_issue = 30e-6;          // docs/explanation/cost-model.md, "The host"
   h.host_adam = kMegatronHostAdam;
   h.hidden_tensor = 0.7;  // assumption: what is left of collectives that overlap with products piece by piece
+  h.peer_buffers = true;
   return h;
 }
 
@@ -231,6 +232,7 @@ StackTraits fsdp2(std::string_view name) {
   h.crowded_above = 0;
   h.issue = 0.6;
   h.hidden_tensor = 0.25;           // async TP; from three pairs of torchtitan's runs (cost-model.md)
+  h.peer_buffers = true;            // symmetric memory
   h.gathers_scaled_tensors = true;  // torchao, Float8ColwiseParallel: inputs and gradients are cast, then gathered
   return h;
 }

@@ -20,7 +20,9 @@ struct StackTraits {
   bool half_gradients = false;  ///< fp16 gradients stay fp16, with an fp32 copy in the optimizer; bf16 ones are fp32
   bool scatter_gather = false;  ///< pipeline transfers split over the tensor group
   bool overlaps_tensor_collectives = false;  ///< backward tensor collectives overlap weight gradients by default
-  double hidden_tensor = 0;   ///< share of tensor collectives inside their products, where they overlap (user buffers)
+  double hidden_tensor = 0;                  ///< share of tensor collectives inside their products, where they overlap
+  bool peer_buffers = false;  ///< overlapped tensor collectives read and write the memory of peers (user buffers,
+                              ///< symmetric memory); else they are NCCL's, on a stream of their own
   bool pairs_passes = false;  ///< can overlap exchanges with the experts with another micro-batch's pass
   double issue = 1;           ///< of the host's time to issue a kernel: below 1 where graphs or compilers launch fewer
   double expert_issue = 0;    ///< s of the host for every launch for one expert, where experts' products run one by one

@@ -1,2 +1,2 @@
 list(APPEND simulator_sources
-  placement/defaults.cpp placement/placed_cluster.cpp)
+  placement/defaults.cpp placement/peer_buffers.cpp placement/placed_cluster.cpp)

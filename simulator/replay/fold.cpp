@@ -48,7 +48,7 @@ class Numbers {
 };
 
 /// What comes of each colour, added up. Reused, as there is one of it for every link in turn.
-class Sums {
+class LoadSums {
  public:
   void clear() {
     for (const std::int32_t colour : colours_) seen_[static_cast<std::size_t>(colour)] = 0;
@@ -238,7 +238,7 @@ class Partition {
   }
 
   // What a link carries, by colour of flow.
-  Sums& loads_of(std::size_t link) {
+  LoadSums& loads_of(std::size_t link) {
     sums_.clear();
     for (const std::int32_t use : uses_of_links_.of(link)) {
       sums_.add(flow_colours_[at(flow_of_use_[at(use)])], uses_[at(use)].amount);
@@ -250,7 +250,7 @@ class Partition {
   std::size_t colour_links() {
     Numbers numbers;
     for (std::size_t l = 0; l < links_.size(); ++l) {
-      Sums& loads = loads_of(l);
+      LoadSums& loads = loads_of(l);
       key_.assign({links_[l], digits_of(every_.capacity[l])});
       for (const std::int32_t colour : loads.colours()) {
         key_.push_back(colour);
@@ -341,7 +341,7 @@ class Partition {
     std::vector<std::vector<sharing::Use>> uses(flows_.size());  // by colour of flow
     for (std::size_t c = 0; c < first.size(); ++c) {
       topology.capacity.push_back(every_.capacity[at(first[c])]);
-      Sums& loads = loads_of(at(first[c]));
+      LoadSums& loads = loads_of(at(first[c]));
       for (const std::int32_t colour : loads.colours()) {
         uses[at(colour)].push_back({static_cast<std::int32_t>(c), loads.amount(colour)});
       }
@@ -362,7 +362,7 @@ class Partition {
   Lists uses_of_links_, flows_of_players_;
   std::vector<std::int32_t> actors_, communicators_, flow_colours_, links_;  // their colours
   std::size_t classes_ = 0;
-  Sums sums_;
+  LoadSums sums_;
   Key key_;
 };
 

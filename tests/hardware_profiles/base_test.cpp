@@ -43,6 +43,17 @@ TEST(Base, SaysWhichCitationsAreItsOwn) {
   EXPECT_THAT(node.sources.at("/device/multiprocessors"), StartsWith("base dgx-h100: base h100-sxm-80gb: NVIDIA H100"));
 }
 
+// Groups of eight were measured on the base; a node of four has none, and a node of one no groups at all.
+TEST(Base, LendsTablesToFewerDevices) {
+  for (const int devices : {4, 1}) {
+    const nlohmann::json json = {{"devices", devices}, {"sources", {{"/devices", "a smaller board"}}}};
+    const Node node = node_from_json(over_h100(json), "n.json");
+    EXPECT_EQ(node.devices, devices);
+    EXPECT_EQ(node.allreduce_bus.empty() ? 1 : node.allreduce_bus.rbegin()->first, devices);
+    EXPECT_EQ(to_json(node_from_json(to_json(node), "again.json")), to_json(node));
+  }
+}
+
 TEST(Base, WrittenOutNeedsNoBaseAnyMore) {
   const Node node = node_from_json(over_h100({{"adapters", 4}, {"sources", {{"/adapters", "we took four out"}}}}), "n");
   EXPECT_EQ(to_json(node_from_json(to_json(node), "again.json")), to_json(node));

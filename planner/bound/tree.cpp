@@ -1,6 +1,10 @@
 #include "planner/bound/tree.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <string>
+#include <string_view>
 
 #include "planner/bound/balance.h"
 #include "planner/bound/evaluate.h"
@@ -52,6 +56,24 @@ Node child_of(const Node& parent, Node::Level level, std::size_t index, std::int
   node.plans = plans;
   node.branch = std::move(branch);
   return node;
+}
+
+// Why a split has no state: what the trainer's rules, or what is fixed, leave out.
+Infeasible no_state(const SearchRequest& request, const Plan& split) {
+  std::string why;
+  constexpr int kStages = 4;
+  for (int stage = 0; request.trainer != nullptr && stage < kStages; ++stage) {
+    Plan plan = split;
+    plan.zero_stage = stage;
+    for (const TrainerRule& rule : request.trainer->rules) {
+      const bool is_new = why.find(rule.says) == std::string::npos;
+      if (std::string_view(rule.field) != "zero_stage" || rule.holds(plan) || !is_new) continue;
+      why += fmt::format("{}{}", why.empty() ? fmt::format(": {} has ", request.trainer->trainer) : "; ", rule.says);
+    }
+  }
+  return {"state-searched",
+          fmt::format("no zero_stage that the search may take goes with the split{}{}", why,
+                      split.offload.parameters != program::Storage::kNone ? "; offload.parameters needs 3" : "")};
 }
 
 template <class Value>
@@ -144,11 +166,7 @@ Expansion Tree::expand_split(const Node& node) {
     even.schedule = program::usual_schedule(1);
     const std::vector<ShardingChoice> states = space_.states(split, layout, even);
     if (states.empty()) {
-      opened.refused.push_back({{"state-searched",
-                                 "experts that are spread over ranks are searched with zero_stage 0 and 1 alone; "
-                                 "offload.parameters needs 3"},
-                                with(split, layout),
-                                plans});
+      opened.refused.push_back({no_state(request_, split), with(split, layout), plans});
       continue;
     }
     if (!request_.ignore_memory && !state_may_fit(laid, states)) {

@@ -58,6 +58,10 @@ class DeepspeedExport {
 
   void settle_sharding() {
     zero_ = plan_.zero_stage;
+    if (zero_ == 3 && job_.model.experts) {  // deepspeed/runtime/engine.py, _validate_zero3_moe_compatibility
+      lose("zero_stage", "3; mixture layers are refused, written as 2", "2");
+      zero_ = 2;
+    }
     if (zero_ < 2 || plan_.pipeline == 1) return;
     lose("zero_stage", fmt::format("{}; the pipeline engine refuses 2 and 3, written as 1", zero_), "1");
     zero_ = 1;

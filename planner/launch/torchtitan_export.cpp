@@ -169,6 +169,10 @@ class TorchtitanExport {
     line(fmt::format("tensor_parallel_degree = {}\ncontext_parallel_degree = {}\nexpert_parallel_degree = {}",
                      plan_.tensor, plan_.context, plan_.expert));
     if (plan_.expert > 1) {
+      if (plan_.context > 1) {
+        lose("expert",
+             fmt::format("{}; context ranks share experts, too: written as if they were replicas", plan_.expert));
+      }
       const bool whole = program::expert_tensor_ranks(plan_) == 1;
       line(fmt::format("expert_tensor_parallel_degree = {}", whole ? 1 : plan_.tensor));
       if (program::folds_experts(plan_) && !whole) {
@@ -208,8 +212,10 @@ class TorchtitanExport {
     int shard = plan_.zero_stage == 0 ? 1 : plan_.data;
     if (plan_.zero_stage > 0 && plan_.shard_group > 0) shard = std::max(1, plan_.shard_group / plan_.context);
     if (plan_.zero_stage == 1) lose("zero_stage", "1; written as 2: parameters are kept, gradients are split too", "2");
-    if (plan_.zero_stage == 0 && plan_.data > 1 && plan_.tensor * plan_.pipeline * plan_.context > 1) {
-      lose("zero_stage", "0; plain replicas with tensor or pipeline parallelism are refused; written as 2", "2");
+    const int others = plan_.tensor * plan_.pipeline * plan_.context * plan_.expert;
+    if (plan_.zero_stage == 0 && plan_.data > 1 && others > 1) {
+      lose("zero_stage", "0; plain replicas with tensor, pipeline or expert parallelism are refused; written as 2",
+           "2");
       shard = plan_.data;
     }
     line(fmt::format("data_parallel_replicate_degree = {}\ndata_parallel_shard_degree = {}",

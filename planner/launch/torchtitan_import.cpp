@@ -181,6 +181,12 @@ class TorchtitanImport {
     plan_.expert = degree("parallelism.expert_parallel_degree");
     const int expert_tensor = degree("parallelism.expert_tensor_parallel_degree");
     if (plan_.expert > 1 && expert_tensor != plan_.tensor) plan_.expert_tensor = expert_tensor;
+    if (plan_.expert > 1 && plan_.context > 1) {
+      settings_.fail(
+          fmt::format("expert_parallel_degree {} with context_parallel_degree {}: context ranks share experts there, "
+                      "which is not modelled; use one of them",
+                      plan_.expert, plan_.context));
+    }
     plan_.sequence_parallel = plan_.tensor > 1;
     // Either way keys and values visit the ranks: by an all-to-all to the next one, step by step, or gathered at once
     // (torch/distributed/tensor/experimental/_context_parallel, _AllToAllRotater, _AllGatherRotater).

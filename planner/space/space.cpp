@@ -236,16 +236,18 @@ std::vector<ScheduleChoice> Space::shapes(const Plan& split, const PlacementChoi
 
 std::vector<ShardingChoice> Space::states(const Plan& split, const PlacementChoice& layout,
                                           const ScheduleChoice& shape) const {
-  const bool lanes = has_lanes(), spread = split.expert > 1, alone = split.data * split.context == 1;
+  const bool lanes = has_lanes(), alone = split.data * split.context == 1;
   std::vector<int> zero{0};
   if (split.data > 1) zero = {0, 1, 2, 3};
   const bool splits = program::traits_of(shape.schedule).splits_backward;
   if (given_.offload.parameters != Storage::kNone) zero = {3};  // nothing else is allowed
-  if (splits || spread) std::erase_if(zero, [](int stage) { return stage > 1; });
+  if (splits || shape.overlap_expert) std::erase_if(zero, [](int stage) { return stage > 1; });
   if (split.fp8_parameter_gather == program::Fp8Gather::kOn) {
     std::erase_if(zero, [](int stage) { return stage == 0 || stage == 3; });
   }
   if (fixed("zero_stage")) zero = {given_.zero_stage};
+  const TrainerSpace* trainer = request_.trainer;
+  if (trainer != nullptr && !trainer->gathers_mixtures && request_.job.model.experts) std::erase(zero, 3);
   // The bounds do not know that split backwards reduce sharded gradients twice.
   if (splits) std::erase_if(zero, [](int stage) { return stage > 1; });
   // A trainer may leave no choice but to overlap, which cores without lanes run in turn.
@@ -260,7 +262,7 @@ std::vector<ShardingChoice> Space::states(const Plan& split, const PlacementChoi
   Plan tried = split;
   for (const int stage : zero) {
     std::vector<int> groups{fixed("shard_group") || stage > 0 ? given_.shard_group : 0};
-    if (stage == 3 && !fixed("shard_group") && !spread) {
+    if (stage == 3 && !fixed("shard_group") && split.expert == 1) {  // spread experts have no hybrid sharding
       if (const int group = replicas_on_a_node(split, layout); group > 0) groups.push_back(group);
     }
     std::vector<Compression> compressions{given_.compression};
@@ -329,11 +331,11 @@ std::vector<std::vector<int>> Space::stages_on_groups(const Plan& placed) const 
   return found;
 }
 
-// Of a shape's fields it matters alone whether the schedule splits the backward.
+// Of a shape's fields it matters alone whether the schedule splits the backward and whether passes run in pairs.
 std::int64_t Space::count_sharding_choices(const Plan& split, const PlacementChoice& layout,
                                            const ScheduleChoice& shape) const {
   const std::tuple key(split.tensor, split.context, split.pipeline, split.data, split.expert,
-                       program::traits_of(shape.schedule).splits_backward, layout.placement);
+                       program::traits_of(shape.schedule).splits_backward, shape.overlap_expert, layout.placement);
   const std::lock_guard lock(mutex_);
   const auto [known, fresh] = sharding_choices_known_.try_emplace(key);
   if (fresh) known->second = static_cast<std::int64_t>(states(split, layout, shape).size());

@@ -90,10 +90,10 @@ struct ShardingChoice {
 /// stage_recompute: the
 ///    first chunks of the model recompute more than the others, by eighths of the stages, with virtual stages by
 ///    eighths of the rounds through all stages.
-/// 5. state: zero_stage (0, and 1 to 3 with data ranks; up to 1 with split backwards or spread experts), shard_group
-///    (0, and with zero_stage 3 the replicas that share a node), overlap.gradient_reduction, overlap.parameter_gather
-///    (with zero_stage), offload.optimizer (none, host; disk where opens_disks says so), compression (none, and fp16
-///    with zero_stage 0).
+/// 5. state: zero_stage (0, and 1 to 3 with data ranks; up to 1 with split backwards or overlap.expert), shard_group
+///    (0, and with zero_stage 3 the replicas that share a node, but for spread experts), overlap.gradient_reduction,
+///    overlap.parameter_gather (with zero_stage), offload.optimizer (none, host; disk where opens_disks says so),
+///    compression (none, and fp16 with zero_stage 0).
 class Space {
  public:
   /// The request must outlive it.
@@ -155,7 +155,7 @@ class Space {
   std::vector<Bounds> bounds_;  // by the level that decides them
   mutable std::mutex mutex_;
   mutable std::map<std::tuple<int, int, program::Storage, bool>, std::int64_t> recompute_choices_known_;
-  mutable std::map<std::tuple<int, int, int, int, int, bool, std::string>, std::int64_t> sharding_choices_known_;
+  mutable std::map<std::tuple<int, int, int, int, int, bool, bool, std::string>, std::int64_t> sharding_choices_known_;
   mutable std::map<std::tuple<int, int, int, int, int, std::string>, std::int64_t> placement_choices_known_;
 };
 

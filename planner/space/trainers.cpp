@@ -129,7 +129,7 @@ constexpr TrainerRule kGathersBeside{
 constexpr TrainerRule kShardsBoth{"zero_stage", "fully_shard splits gradients with the state: ZeRO 2 or 3",
                                   [](const Plan& plan) { return plan.zero_stage != 1; }, true};
 
-constexpr std::array<TrainerRule, 23> kTorchtitan{
+constexpr std::array<TrainerRule, 24> kTorchtitan{
     {kOneReplicaSize,
      kContextAlike,
      kRowsAllToAll,
@@ -155,23 +155,27 @@ constexpr std::array<TrainerRule, 23> kTorchtitan{
      {"sequence_parallel", "always with tensor ranks",
       [](const Plan& plan) { return plan.sequence_parallel == (plan.tensor > 1); }, false},
      {"expert_tensor", "experts are whole, or split by all tensor ranks",
-      [](const Plan& plan) { return plan.expert_tensor <= 1 || plan.expert_tensor == plan.tensor; }, false}}};
-// Together with other dimensions, replicas shard their state.
+      [](const Plan& plan) { return plan.expert_tensor <= 1 || plan.expert_tensor == plan.tensor; }, false},
+     // Experts are spread over ranks of the fsdp mesh, dp_shard x cp, whose innermost are the context ranks
+     // (torchtitan/distributed/parallel_dims.py, sparse_mesh); here they lie along the replicas alone.
+     {"context", "context ranks share experts, too, which is not modelled",
+      [](const Plan& plan) { return plan.expert == 1 || plan.context == 1; }, false}}};
+// Together with other dimensions, replicas shard their state: experts are spread over replicas that do.
 constexpr TrainerRule kReplicasShard{"zero_stage", "plain replicas stand alone",
                                      [](const Plan& plan) {
-                                       const int others = plan.tensor * plan.pipeline;
+                                       const int others = plan.tensor * plan.pipeline * plan.expert;
                                        return plan.zero_stage > 0 ||
                                               (plan.context == 1 && (plan.data == 1 || others == 1));
                                      },
                                      false};
-constexpr std::array<TrainerRule, 24> kTorchtitanWhole = [] {
-  std::array<TrainerRule, 24> rules{};
+constexpr std::array<TrainerRule, 25> kTorchtitanWhole = [] {
+  std::array<TrainerRule, 25> rules{};
   std::ranges::copy(kTorchtitan, rules.begin());
   rules.back() = kReplicasShard;
   return rules;
 }();
 
-constexpr std::array<TrainerRule, 22> kDeepspeed{
+constexpr std::array<TrainerRule, 23> kDeepspeed{
     {kOneReplicaSize,
      kContextAlike,
      kRowsAllToAll,
@@ -199,7 +203,10 @@ constexpr std::array<TrainerRule, 22> kDeepspeed{
      {"overlap.parameter_gather", "parameters are fetched when a module is reached",
       [](const Plan& plan) { return !plan.overlap.parameter_gather; }, true},
      {"expert_tensor", "tensor ranks split every expert",
-      [](const Plan& plan) { return !program::folds_experts(plan); }, true}}};
+      [](const Plan& plan) { return !program::folds_experts(plan); }, true},
+     // deepspeed/runtime/engine.py: "Native DeepSpeed MoE is not supported with ZeRO Stage 3".
+     {"zero_stage", "experts are spread over ranks with ZeRO 0 to 2",
+      [](const Plan& plan) { return plan.expert == 1 || plan.zero_stage <= 2; }, false}}};
 // The host runs the optimizer; beyond ZeRO 1 gradients follow it there.
 constexpr TrainerRule kDeepspeedState{
     "offload.optimizer", "the host's cores run the optimizer with ZeRO; at 2 and 3 gradients go there, too",
@@ -208,11 +215,11 @@ constexpr TrainerRule kGroupsOfThree{
     "shard_group", "shard groups with ZeRO 3 (MiCS)",
     [](const Plan& plan) { return plan.shard_group == 0 || plan.shard_group == plan.data || plan.zero_stage == 3; },
     false};
-constexpr std::array<TrainerRule, 24> kDeepspeedWhole = [] {
-  std::array<TrainerRule, 24> rules{};
+constexpr std::array<TrainerRule, 25> kDeepspeedWhole = [] {
+  std::array<TrainerRule, 25> rules{};
   std::ranges::copy(kDeepspeed, rules.begin());
-  rules[22] = kDeepspeedState;
-  rules[23] = kGroupsOfThree;
+  rules[23] = kDeepspeedState;
+  rules[24] = kGroupsOfThree;
   return rules;
 }();
 
@@ -238,11 +245,12 @@ constexpr std::array<TrainerRule, 19> kFsdp2{
      {"pipeline", "replicas alone", [](const Plan& plan) { return plan.pipeline == 1; }, true},
      {"expert", "experts are sharded as all else is", [](const Plan& plan) { return plan.expert == 1; }, true}}};
 
-constexpr std::array<TrainerSpace, 5> kSpaces{{{"megatron", "megatron-core", kMegatron, true},
-                                               {"megatron-bridge", "megatron-bridge", kMegatron, true, true},
-                                               {"torchtitan", "torchtitan-fsdp2", kTorchtitanWhole},
-                                               {"deepspeed", "megatron-deepspeed", kDeepspeedWhole},
-                                               {"fsdp2", "torchtitan-fsdp2-eager", kFsdp2}}};
+constexpr std::array<TrainerSpace, 5> kSpaces{
+    {{"megatron", "megatron-core", kMegatron, true},
+     {"megatron-bridge", "megatron-bridge", kMegatron, true, true},
+     {"torchtitan", "torchtitan-fsdp2", kTorchtitanWhole},
+     {"deepspeed", "megatron-deepspeed", kDeepspeedWhole, false, false, false},
+     {"fsdp2", "torchtitan-fsdp2-eager", kFsdp2}}};
 
 }  // namespace
 

@@ -28,6 +28,7 @@ struct TrainerSpace {
   std::span<const TrainerRule> rules;
   // Whether its files say how such weights are trained (launch/methods.cpp).
   bool writes_muon = false, writes_adapters = false;
+  bool gathers_mixtures = true;  ///< ZeRO 3 of models with mixture layers, however their experts are spread
 };
 
 std::span<const TrainerSpace> trainer_spaces();

@@ -90,9 +90,9 @@ bool holds_end(const ChunkTemplate& kind, const Bucket& bucket) {
 void place_shards(ChunkTemplate& kind, const Job& job, const Sharding& sharding, DType type, DType gradient) {
   std::int64_t parameters = 0, gradients = 0;  // elements
   const bool tied_apart = job.model.embeds_at_end() && kind.embedding != kind.head;
-  // Few ranks hold the same experts where they are spread; their gradients are reduced once a step.
+  // Experts that no other rank holds have nothing to reduce with.
   const auto stays_whole = [&](const Bucket& bucket) {
-    return bucket.expert || (tied_apart && holds_end(kind, bucket));
+    return (bucket.expert && bucket.shard == bucket.elements) || (tied_apart && holds_end(kind, bucket));
   };
   for (Bucket& bucket : kind.buckets) {
     if (sharding.parameters) bucket.parameter_shard = parameters;
@@ -121,9 +121,12 @@ void place_shards(ChunkTemplate& kind, const Job& job, const Sharding& sharding,
     }
   }
   if (sharding.gradients) {
-    for (const bool muon : {false, true}) {
+    for (const auto& [expert, muon] :
+         {std::pair(false, false), std::pair(false, true), std::pair(true, false), std::pair(true, true)}) {
       place_slots(kind, size_of(gradient), sharding.overlaps_reduce ? 2 : 1, &Bucket::gradient_slot,
-                  [&](const Bucket& bucket) { return bucket.gradient_shard >= 0 && bucket.muon == muon; });
+                  [&, experts = expert, by_muon = muon](const Bucket& bucket) {
+                    return bucket.gradient_shard >= 0 && bucket.expert == experts && bucket.muon == by_muon;
+                  });
     }
   }
 }

@@ -30,10 +30,10 @@ struct Sharding {
 
 /// Sets where the buckets of `kind` lie, whole or as shards, and the bytes of its spaces. Buckets with the embedding or
 /// the head have room of their own; the others share `ahead + 1` slots for parameters and one for gradients (two where
-/// reductions overlap). A tied embedding that two stages hold keeps its gradients whole until they have been added,
-/// experts that are spread over ranks until the last micro-batch; their parameters have slots of their own, as they are
-/// used together with their layer's, and stay whole where no other rank holds them; so do frozen ones next to adapters
-/// and matrices that Muon steps, these for gradients, too.
+/// reductions overlap). A tied embedding that two stages hold keeps its gradients whole until they have been added.
+/// Experts that are spread over ranks have slots of their own, for parameters and gradients, as they are used together
+/// with their layer's, and stay whole where no other rank holds them; matrices that Muon steps have such slots, too,
+/// and frozen parameters next to adapters.
 /// Precondition: ranges and optimizer offsets of the buckets are set.
 void place_shards(ChunkTemplate& kind, const Job& job, const Sharding& sharding, DType type, DType gradient);
 

@@ -44,18 +44,6 @@ void add_bodies(program::Role& role, const program::ChunkTemplate& kind, int pip
   }
 }
 
-// What all layers of a chunk take but any two of them.
-std::int64_t all_but_two(const PartTimes& times, const ByLayerKind<int>& layers) {
-  std::int64_t all = 0, longest = 0;
-  int count = 0;
-  for (std::size_t kind = 0; kind < layers.size(); ++kind) {
-    count += layers[kind];
-    all += layers[kind] * times.layer[kind];
-    if (layers[kind] > 0) longest = std::max(longest, times.layer[kind]);
-  }
-  return count > 2 ? all - 2 * longest : 0;
-}
-
 // `turns`: of every chunk, where passes run in pairs; nothing is claimed where those of one are not known.
 void set_pairs(ScheduleCosts& costs, const std::vector<LayerTurns>& turns) {
   const auto known = [](const LayerTurns& of) { return !of.forward.empty(); };
@@ -282,7 +270,7 @@ ScheduleCosts CostEstimator::passes_of(const Plan& plan, const std::vector<Chunk
     add_copies(chunk, chunks[i], c);
     const std::int64_t forward = c.forward_bus.of(of_kinds), backward = c.backward_bus.of(of_kinds);
     const PartTimes copies = merged_lanes_ ? PartTimes{} : c.copies_bus;
-    const std::int64_t inside = all_but_two(copies, of_kinds);
+    const std::int64_t inside = all_but(2, copies, of_kinds);
     chunk.forward_bus = forward + inside;
     chunk.backward_bus = backward + inside;
     chunk.bus = forward + backward + copies.of(of_kinds) + sent.bus;
@@ -324,7 +312,7 @@ ScheduleCosts CostEstimator::schedule_costs(const Plan& plan) { return joined(pa
 void CostEstimator::add_copies(ScheduleCosts::Chunk& chunk, const ChunkKey& key, const KindCosts& costs) const {
   if (least(costs.copies.layer) == 0 || merged_lanes_) return;
   const Counts layers = layers_of(key);
-  const std::int64_t inside = all_but_two(costs.copies, layers);
+  const std::int64_t inside = all_but(2, costs.copies, layers);
   chunk.forward = std::max(chunk.forward, inside);
   chunk.backward = std::max(chunk.backward, inside);
   chunk.store = chunk.fetch = costs.copies.of(layers);

@@ -127,6 +127,7 @@ class CostEstimator {
   void add_copies(ScheduleCosts::Chunk& chunk, const program::ChunkKey& key, const KindCosts& costs) const;
   std::int64_t state_copies(const program::ChunkKey& key, const KindCosts& costs, const KindCosts& middle) const;
   std::int64_t norm(const Counts& layers, const KindCosts& middle) const;
+  bool slots_apart() const;
   void add_gathers(ScheduleCosts& schedule_costs, const KindCosts& middle, const Counts& layers,
                    std::size_t position) const;
   void add_bus(ScheduleCosts& schedule_costs, const program::ChunkKey& key, std::size_t position);

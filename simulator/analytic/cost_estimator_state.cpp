@@ -1,6 +1,5 @@
 // What the state of a plan adds to its passes: gathers and reductions, copies, and what comes after the last backward.
 #include <algorithm>
-#include <tuple>
 
 #include "program/schedules/schedule.h"
 #include "simulator/analytic/cost_estimator.h"
@@ -23,8 +22,10 @@ ScheduleCosts CostEstimator::state(const Plan& plan) {
       const Counts layers = layers_of(chunks[i]);
       if (sharding_.gradients) {
         ScheduleCosts::Chunk& chunk = schedule_costs.chunks[i];
-        std::tie(chunk.reduce_layer, chunk.reduce_longest) = range_of(middle.reduce, layers);
+        const auto [least, longest] = range_of(middle.reduce, layers);
+        chunk.reduce_layer = least;
         chunk.reduce_layers = middle.reduce.of(layers);
+        if (chunks[i].layers > 1) chunk.reduce_left = (slots_apart() ? 2 : 1) * longest;
       }
       add_gathers(schedule_costs, middle, layers, i);
     }
@@ -49,13 +50,20 @@ void CostEstimator::add_gathers(ScheduleCosts& schedule_costs, const KindCosts& 
   if (ahead && (sharding_.away || schedule_costs.pairs || traits.splits_backward))
     return;  // nothing is claimed of them
   schedule_costs.gathered_ahead = sharding_.ahead;
-  const auto [least_gather, longest_gather] = range_of(middle.gather, layers);
-  chunk.gather_layer = least_gather;
+  chunk.gather_layer = range_of(middle.gather, layers).first;
   if (!ahead) return;
-  chunk.forward_data = std::max<std::int64_t>(0, middle.gather.of(layers) - (1 + sharding_.ahead) * longest_gather);
+  chunk.forward_data = all_but(1 + sharding_.ahead, middle.gather, layers);
   chunk.backward_data = chunk.forward_data;
   if (!sharding_.gradients || !sharding_.overlaps_reduce) return;
-  chunk.backward_data += std::max<std::int64_t>(0, chunk.reduce_layers - 2 * chunk.reduce_longest);
+  chunk.backward_data += all_but(slots_apart() ? 3 : 2, middle.reduce, layers);
+}
+
+// Whether gradients of spread experts take turns in their slots otherwise than those of layers do in theirs, as some
+// layers have none: when a layer's slot is free, the experts' reduction that came with the one in it may be left.
+bool CostEstimator::slots_apart() const {
+  const auto is_mixture = [](const models::LayersOfKind& layers) { return layers.kind.mixture; };
+  return job().plan.expert > 1 && std::ranges::any_of(layer_kinds(), is_mixture) &&
+         !std::ranges::all_of(layer_kinds(), is_mixture);
 }
 
 // What of a chunk's state is copied after the norm: all of it both ways (where the host runs Adam, gradients go and
@@ -82,13 +90,13 @@ std::int64_t CostEstimator::state_copies(const ChunkKey& key, const KindCosts& c
 CostEstimator::Serial CostEstimator::serial_of(const ChunkKey& key, int stage) {
   if (job().plan.bucket_bytes > 0) return {};
   const KindCosts& middle = costs(layer_of(key), stage);
-  const auto layers = [&](int apart) { return std::max(0, key.layers - 1 - apart); };
+  const Counts layers = layers_of(key);
   Serial serial;
   if (sharding_.parameters && (merged_lanes_ || sharding_.ahead == 0)) {
-    serial.forward = serial.backward = layers(sharding_.ahead) * least(middle.gather.layer);
+    serial.forward = serial.backward = all_but(1 + sharding_.ahead, middle.gather, layers);
   }
   if (sharding_.gradients && (merged_lanes_ || !sharding_.overlaps_reduce)) {
-    serial.backward += layers(sharding_.overlaps_reduce ? 2 : 0) * least(middle.reduce.layer);
+    serial.backward += all_but(sharding_.overlaps_reduce ? 3 : 1, middle.reduce, layers);
   }
   return serial;
 }
@@ -100,21 +108,21 @@ void CostEstimator::add_bus(ScheduleCosts& schedule_costs, const ChunkKey& key, 
   const int stage =
       program::traits_of(schedule_costs.schedule).stage_of(static_cast<int>(position), schedule_costs.pipeline);
   const KindCosts& middle = costs(layer_of(key), stage);
-  const std::int64_t gather = least(middle.gather_bus.layer), reduce = least(middle.reduce_bus.layer);
-  const auto inside = [&](int apart) { return std::max(0, key.layers - 1 - apart); };
+  const Counts layers = layers_of(key);
+  const std::int64_t gather = middle.gather_bus.of(layers), reduce = middle.reduce_bus.of(layers);
   ScheduleCosts::Chunk& chunk = schedule_costs.chunks[position];
   ScheduleCosts::Ending& ending = schedule_costs.endings[static_cast<std::size_t>(stage)];
   if (sharding_.parameters) {
-    chunk.forward_bus = chunk.backward_bus = inside(sharding_.ahead) * gather;
-    chunk.bus = 2 * key.layers * gather;
+    chunk.forward_bus = chunk.backward_bus = all_but(1 + sharding_.ahead, middle.gather_bus, layers);
+    chunk.bus = 2 * gather;
   } else {
-    ending.bus += key.layers * gather;
+    ending.bus += gather;
   }
   if (sharding_.gradients) {
-    chunk.backward_bus += inside(sharding_.overlaps_reduce ? 2 : 0) * reduce;
-    chunk.bus += key.layers * reduce;
+    chunk.backward_bus += all_but(sharding_.overlaps_reduce ? 3 : 1, middle.reduce_bus, layers);
+    chunk.bus += reduce;
   } else {
-    ending.bus += key.layers * reduce;
+    ending.bus += reduce;
   }
 }
 

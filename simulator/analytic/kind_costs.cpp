@@ -44,8 +44,9 @@ class KindReader {
       add(costs.gather, of_layer(bucket), whole(kind_.gather[bucket], data));
       add(costs.gather_bus, of_layer(bucket), bus_of(kind_.gather[bucket]));
       add(costs.replicas, of_layer(bucket), whole(kind_.reduce_replicas[bucket], data));
-      // Where gradients are reduced in every pass, spread experts' are reduced once: the bound leaves them out.
-      if (every_pass_ && kind_.buckets[bucket].expert) continue;
+      // Where gradients are reduced in every pass, those of experts that no other rank holds are not: only what tensor
+      // ranks add is left of them, once, and the bound leaves it out.
+      if (every_pass_ && kind_.buckets[bucket].expert && kind_.buckets[bucket].gradient_slot < 0) continue;
       const int reduce = kind_.reduce[bucket];
       add(costs.reduce_bus, of_layer(bucket), bus_of(reduce));
       if (on_one_lane(reduce)) {
@@ -184,6 +185,17 @@ std::pair<std::int64_t, std::int64_t> range_of(const PartTimes& times, const ByL
     most = std::max(most, times.layer[kind]);
   }
   return {least, most};
+}
+
+std::int64_t all_but(int count, const PartTimes& times, const ByLayerKind<int>& layers) {
+  std::int64_t all = 0, longest = 0;
+  int held = 0;
+  for (std::size_t kind = 0; kind < layers.size(); ++kind) {
+    held += layers[kind];
+    all += layers[kind] * times.layer[kind];
+    if (layers[kind] > 0) longest = std::max(longest, times.layer[kind]);
+  }
+  return held > count ? std::max<std::int64_t>(0, all - count * longest) : 0;
 }
 
 }  // namespace trivium::simulator

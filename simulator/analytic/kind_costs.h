@@ -31,6 +31,9 @@ struct PartTimes {
 /// Of layers of a chunk, which has some: what each takes at least, and at most (ps).
 std::pair<std::int64_t, std::int64_t> range_of(const PartTimes& times, const ByLayerKind<int>& layers);
 
+/// What all layers of a chunk but any `count` of them take at least (ps).
+std::int64_t all_but(int count, const PartTimes& times, const ByLayerKind<int>& layers);
+
 /// Of one kind on one stage (ps). Passes count what segments take of the compute lane, simulated by segments (where
 /// passes run in pairs without the exchanges with the experts, which are segments of their own); the optimizer counts
 /// the compute lane, `reduce` and `gather` the data lane; with lanes merged everything but transfers is on the compute
@@ -65,7 +68,7 @@ struct KindCosts {
 /// All but the passes (simulator/analytic/pass_layer.h), which are zero. Bodies that `stage` was not costed with take
 /// no time. Precondition: the kind has one layer and one bucket per segment (and one for experts), or no buckets. The
 /// layer is entered as that of the first kind. `cluster`: as the ranks see it. `every_pass`: gradients are reduced
-/// after every backward, but for those of spread experts.
+/// after every backward, but for those of experts that no other rank holds.
 KindCosts kind_costs(const CostedProgram& costed, const hardware::Cluster& cluster, int stage, std::size_t kind,
                      bool every_pass);
 

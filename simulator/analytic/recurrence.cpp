@@ -237,10 +237,11 @@ class Walker {
       start = std::max(gathered(s, chunk, chunk.layers - 1, start), gradient + o_.chunks[position + 1].send_backward);
     }
     const bool reduces = chunk.reduce_layer > 0, has_head = position + 1 == o_.chunks.size();
-    // The slot of its last layer is free again when the reduction that used it is done: at most one is left by then. A
-    // group of layers is made again before its last one waits for that: nothing is claimed of this wait.
+    // The slot of its last layer is free again when the reduction that used it is done: at most one layer's is left by
+    // then, or with spread experts two. A group of layers is made again before its last one waits for that: nothing is
+    // claimed of this wait.
     if (reduces && !chunk.again_first && o_.reduces_beside && reduced_kind_[s] == chunk.kind && !has_head) {
-      start = std::max(start, data_[s] - (chunk.layers > 1 ? chunk.reduce_longest : 0));
+      start = std::max(start, data_[s] - chunk.reduce_left);
     }
     if (micro_batch + 1 == micro_batches_) ends_.last_backward[position] = start;
     ++backwards_done_[position];

@@ -181,8 +181,8 @@ ScheduleCosts joined(ScheduleCosts passes, const ScheduleCosts& state) {
     chunk.gathered = state.chunks[i].gathered;
     chunk.reduce = state.chunks[i].reduce;
     chunk.reduce_layer = state.chunks[i].reduce_layer;
-    chunk.reduce_longest = state.chunks[i].reduce_longest;
     chunk.reduce_layers = state.chunks[i].reduce_layers;
+    chunk.reduce_left = state.chunks[i].reduce_left;
     chunk.again_first = state.chunks[i].again_first;
     chunk.gather_layer = state.chunks[i].gather_layer;
   }

@@ -28,8 +28,9 @@ struct ScheduleCosts {
     std::int64_t bus = 0;       ///< of a micro-batch, all that one direction of the bus carries
     std::int64_t gathered = 0;  ///< no first forward ends before the data lane has gathered so long; 0: nothing is
     std::int64_t reduce = 0;    ///< all its buckets on the data lane, where they are reduced during the backward
-    /// Where gradients are reduced after every micro-batch: of one of its layers, at least and at most, and of all.
-    std::int64_t reduce_layer = 0, reduce_longest = 0, reduce_layers = 0;
+    /// Where gradients are reduced after every micro-batch: of one of its layers, at least; of all; and what may be
+    /// left of them when the slot of its last layer is free, at most.
+    std::int64_t reduce_layer = 0, reduce_layers = 0, reduce_left = 0;
     bool again_first = false;       ///< layers are made again before any of them leaves gradients
     std::int64_t gather_layer = 0;  ///< parameters of one of its layers, at least, where every pass gathers them
     /// Of a pass, what the data lane gathers and reduces between its begin and the begin of its last layer, at least.

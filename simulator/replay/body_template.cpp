@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "simulator/collectives/network_bytes.h"
+#include "simulator/cost/copy_cost.h"
 
 namespace trivium::simulator {
 namespace {
@@ -36,7 +37,7 @@ std::int16_t channel_of(const Op& op, int stream, std::vector<Channel>& channels
 void describe_op(const program::Program& program, const Op& op, const ReplayOptions& options,
                  std::vector<Channel>& channels, TemplateStep& at, Step& step) {
   if (program::is_copy(op.kind)) {
-    step.wire = op.bytes;
+    step.wire = op.bytes * copied_share(op, program.settings, program.stack);
     if (!options.contention) return;  // nobody else is on its way
     at.rendezvous = RendezvousKind::kCopy;
     at.channel = op.kind == OpKind::kFetch ? 1 : 0;

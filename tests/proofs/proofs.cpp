@@ -1,5 +1,5 @@
-// trivium-proofs PAIRS [SEED]: bounds of the search against simulated plans, on jobs of real sizes. Exit code 1 where a
-// bound is larger than an iteration below it.
+// trivium-proofs PAIRS [SEED [JOBS]]: bounds of the search against simulated plans, on jobs of real sizes. JOBS: all
+// kinds, or sharded-mixtures alone. Exit code 1 where a bound is larger than an iteration below it.
 #include <fmt/format.h>
 
 #include <atomic>
@@ -30,7 +30,8 @@ std::string name_of(const SearchRequest& request) {
 
 class Run {
  public:
-  Run(std::int64_t wanted, unsigned seed) : wanted_(wanted), seed_(seed) {}
+  using Drawn = SearchRequest (*)(std::mt19937&);
+  Run(std::int64_t wanted, unsigned seed, Drawn draw) : wanted_(wanted), seed_(seed), draw_(draw) {}
 
   int go() {
     {
@@ -50,7 +51,7 @@ class Run {
     while (pairs_ < wanted_) {
       const unsigned number = jobs_++;
       std::mt19937 random(seed_ * 1'000'003U + number);
-      const SearchRequest request = planner::real_job(random);
+      const SearchRequest request = draw_(random);
       for (int i = 0; i < kPairsOfAJob && pairs_ < wanted_; ++i) {
         const auto pair = planner::random_pair(request, random, kMostWork);
         if (!pair) continue;
@@ -74,6 +75,7 @@ class Run {
 
   std::int64_t wanted_;
   unsigned seed_;
+  Drawn draw_;
   std::atomic<std::int64_t> pairs_ = 0;
   std::atomic<unsigned> jobs_ = 0;
   std::atomic<int> broken_ = 0;
@@ -86,9 +88,10 @@ class Run {
 int main(int argc, char** argv) {
   const std::int64_t pairs = argc > 1 ? std::atoll(argv[1]) : 100'000;
   const auto seed = static_cast<unsigned>(argc > 2 ? std::atoi(argv[2]) : 1);
-  if (pairs < 1) {
-    fmt::print(stderr, "usage: trivium-proofs [PAIRS [SEED]]\n");
+  const std::string jobs = argc > 3 ? argv[3] : "all";
+  if (pairs < 1 || (jobs != "all" && jobs != "sharded-mixtures")) {
+    fmt::print(stderr, "usage: trivium-proofs [PAIRS [SEED [all | sharded-mixtures]]]\n");
     return 2;
   }
-  return Run(pairs, seed).go();
+  return Run(pairs, seed, jobs == "all" ? planner::real_job : planner::real_sharded_mixture).go();
 }

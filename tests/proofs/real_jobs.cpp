@@ -49,4 +49,34 @@ SearchRequest real_job(std::mt19937& random) {
   return request;
 }
 
+SearchRequest real_sharded_mixture(std::mt19937& random) {
+  SearchRequest request;
+  program::Job& job = request.job;
+  job.model = models::load_model(
+      one_of<const char*>(random, {"mixtral-8x7b", "deepseek-v2-lite", "deepseek-v3", "qwen3-30b-a3b", "gpt-oss-20b",
+                                   "llama4-scout", "llama4-maverick", "switch-base-8", "switch-base-128"}));
+  if (one_in(random, 2)) job.model.layers = std::min<std::int64_t>(job.model.layers, one_of(random, {4, 6, 9, 12}));
+  request.cluster = hardware::load_cluster(one_of<const char*>(
+      random, {"dgx-a100-80gb:1", "dgx-a100-80gb:3", "dgx-a100-80gb:4", "dgx-h100-80gb:8", "h200:4",
+               "azure-ndm-a100-80gb:8", "dgx2-v100-32gb:2", "a100-pcie-80gb:4", "dgx-a100-80gb:2+dgx-h100-80gb:2"}));
+  job.training.sequence = std::min<std::int64_t>(job.model.max_sequence, one_of(random, {1'024, 4'096}));
+  job.training.global_batch = std::int64_t{request.cluster.devices()} * one_of(random, {1, 2, 4, 8});
+  job.plan.precision = simulator::best_precision(request.cluster);
+  job.plan.stack = one_of<const char*>(
+      random, {"trivium", "torchtitan-fsdp2", "torchtitan-fsdp2-eager", "megatron-core", "megatron-deepspeed"});
+  job.plan.zero_stage = one_of(random, {2, 3, 3});
+  request.fixed = {"zero_stage"};
+  std::vector<std::string> allowed;
+  for (const char* feature : {"overlap.tensor", "offload", "expert_tensor", "expert_dispatch"}) {
+    if (one_in(random, 4)) allowed.emplace_back(feature);
+  }
+  request.constraints = usual_bounds(request.cluster, job.plan.stack, allowed, {});
+  request.constraints.push_back(parse_constraint(Constraint::Kind::kMin, "expert=2"));
+  request.constraints.push_back(parse_constraint(Constraint::Kind::kMin, "data=2"));
+  if (one_in(random, 2)) request.constraints.push_back(parse_constraint(Constraint::Kind::kMax, "pipeline=1"));
+  if (job.plan.zero_stage == 3 && one_in(random, 8)) job.plan.offload.parameters = program::Storage::kHost;
+  request.ignore_memory = !one_in(random, 3);
+  return request;
+}
+
 }  // namespace trivium::planner

@@ -12,4 +12,8 @@ namespace trivium::planner {
 /// allowed in some, memory ignored in most, as what does not fit has a bound too.
 SearchRequest real_job(std::mt19937& random);
 
+/// A mixture on such nodes whose experts are spread over ranks with ZeRO 2 or 3, in stacks that shard otherwise: with
+/// layers gathered ahead or not, in several collectives, or kept at the ends.
+SearchRequest real_sharded_mixture(std::mt19937& random);
+
 }  // namespace trivium::planner

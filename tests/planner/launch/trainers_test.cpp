@@ -104,6 +104,29 @@ INSTANTIATE_TEST_SUITE_P(, TrainerSpaces,
                                          std::tuple{"deepspeed", "llama3-8b"}, std::tuple{"deepspeed", "llama-33b"},
                                          std::tuple{"fsdp2", "llama3-8b"}, std::tuple{"fsdp2", "mixtral-8x7b"}));
 
+// pytorch/torchtitan#1373: FSDP 8 with EP 2, the experts of two neighbours sharded over four. With context ranks these
+// share the experts there, which is refused.
+TEST(TorchtitanSpace, WritesAndReadsSpreadExpertsInsideFsdp) {
+  program::Job job = request_for(*find_trainer_space("torchtitan"), "qwen3-30b-a3b").job;
+  job.plan.data = 8, job.plan.expert = 2, job.plan.zero_stage = 3;
+  job.plan.overlap.gradient_reduction = job.plan.overlap.parameter_gather = true;
+  const launch::Launch written =
+      launch::export_plan(job, hardware::load_cluster("dgx-h100-80gb:1"), launch::Trainer::kTorchtitan);
+  EXPECT_THAT(written.losses, IsEmpty());
+  EXPECT_THAT(written.text, testing::HasSubstr("data_parallel_replicate_degree = 1\ndata_parallel_shard_degree = 8\n"));
+  EXPECT_THAT(written.text, testing::HasSubstr("expert_parallel_degree = 2\n"));
+  launch::ImportRequest read;
+  read.text = written.text;
+  read.where = "launch";
+  read.ranks = 8;
+  EXPECT_EQ(program::to_json(launch::import_plan(read, launch::Trainer::kTorchtitan).job.plan),
+            program::to_json(job.plan));
+  constexpr std::string_view kContext = "context_parallel_degree = 1";
+  read.text.replace(read.text.find(kContext), kContext.size(), "context_parallel_degree = 2");
+  read.ranks = 16;
+  EXPECT_THROW(launch::import_plan(read, launch::Trainer::kTorchtitan), base::Failure);
+}
+
 // PyTorch's trainers have fused attention alone and always overlap, whatever a profile of cores prefers.
 TEST(TrainerSpace, HoldsPlansOnCoresToo) {
   for (const char* name : {"fsdp2", "torchtitan", "deepspeed", "megatron"}) {

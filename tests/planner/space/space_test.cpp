@@ -6,6 +6,7 @@
 #include <map>
 #include <set>
 #include <string>
+#include <string_view>
 #include <tuple>
 #include <vector>
 
@@ -73,6 +74,31 @@ TEST(Space, OfMuonHoldsWhatItCannotTrainBy) {
   const auto away = std::ranges::find(held, "offload.optimizer", &Held::field);
   ASSERT_NE(away, held.end());
   EXPECT_EQ(away->value + ": " + away->why, "none: Muon steps matrices where their momentum is");
+}
+
+// By trainer: stages of ZeRO with experts on one rank, and spread.
+std::pair<std::set<int>, std::set<int>> stages_of_mixtures(const char* trainer) {
+  SearchRequest request = small_problem();
+  request.job.model.experts = models::Experts{.count = 4, .top_k = 2, .dropless = true};
+  request.job.plan.stack = find_trainer_space(trainer)->stack;
+  request.job.plan.attention = program::Attention::kFlash;
+  request = for_trainer(std::move(request), *find_trainer_space(trainer));
+  std::pair<std::set<int>, std::set<int>> stages;
+  for (const Member& member : enumerate(with_fields_settled(request))) {
+    (member.plan.expert == 1 ? stages.first : stages.second).insert(member.plan.zero_stage);
+    EXPECT_TRUE(member.plan.expert == 1 || member.plan.context == 1 || std::string_view(trainer) != "torchtitan");
+  }
+  return stages;
+}
+
+// torchtitan tests FSDP 8 with EP 2 (pytorch/torchtitan#1373) and shards whatever is replicated; only one replica, all
+// of whose tensor ranks share the experts, has nothing to shard. DeepSpeed asserts "MoE not supported with Stage 3"
+// (deepspeed/runtime/engine.py). Megatron-FSDP shards experts over their own group (its README, expt_device_mesh).
+TEST(Space, ShardsMixturesAsTheirTrainersDo) {
+  using Stages = std::set<int>;
+  EXPECT_EQ(stages_of_mixtures("torchtitan"), (std::pair(Stages{0, 2, 3}, Stages{0, 2, 3})));
+  EXPECT_EQ(stages_of_mixtures("deepspeed"), (std::pair(Stages{0, 1, 2}, Stages{0, 1, 2})));
+  EXPECT_EQ(stages_of_mixtures("megatron"), (std::pair(Stages{0, 1, 2, 3}, Stages{0, 1, 2, 3})));
 }
 
 // By schedule: their chunks a stage.

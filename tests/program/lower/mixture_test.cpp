@@ -292,6 +292,38 @@ TEST(Mixture, GradientsOfExpertsAreReducedAmongTheirHolders) {
   }
 }
 
+// As torchtitan's FSDP2 (fully_shard of the experts over efsdp) and Megatron-FSDP do: after each of 3 micro-batches the
+// two holders of an expert scatter its gradients, in a slot of their own; each keeps half. With two replicas nobody
+// else holds them, and they stay whole. Of 4 layers 2 are mixtures.
+TEST(Mixture, GradientsOfExpertsAreScatteredAfterEveryMicroBatchWithZero2) {
+  for (const int data : {2, 4}) {
+    for (const int zero : {2, 3}) {
+      Job job = mixture_job(2, data);
+      job.training.global_batch = data * 3;
+      job.plan.zero_stage = zero;
+      const Program program = lowered(job);
+      EXPECT_THAT(verify(program), IsEmpty());
+      int scattered = 0;
+      for_each_op(program, [&](const Role&, const Task& task, const Op& op) {
+        if (task.kind != TaskKind::kReduceGradients || op.group != Group::kExpertData) return;
+        EXPECT_EQ(op.kind, OpKind::kReduceScatter);
+        ++scattered;
+      });
+      EXPECT_EQ(scattered, data == 4 ? 2 * 3 : 0);
+      std::int64_t kept = 0;
+      for (const Bucket& bucket : program.kinds[0].buckets) {
+        EXPECT_EQ(bucket.gradient_shard >= 0, !bucket.expert || data == 4);
+        kept += bucket.gradient_shard >= 0 ? bucket.shard : bucket.elements;
+        for (const Bucket& other : program.kinds[0].buckets) {
+          if (other.expert || !bucket.expert || bucket.gradient_slot < 0) continue;
+          EXPECT_NE(bucket.gradient_slot, other.gradient_slot);
+        }
+      }
+      EXPECT_EQ(program.kinds[0].bytes[static_cast<std::size_t>(Space::kGradient)], kept * 4);
+    }
+  }
+}
+
 // Two of four replicas hold the same experts: each keeps half of their bucket and gathers it with its layer's, forward
 // and backward of 2 micro-batches, in a slot of its own. With two replicas nobody else holds them, and nothing is
 // moved.

@@ -53,7 +53,7 @@ TEST(ScheduleCosts, ReductionsBetweenMicroBatchesHoldUpTheStage) {
   for (ScheduleCosts::Chunk& chunk : schedule_costs.chunks) chunk.layers = 1;
   const std::int64_t without = recurrence_ends(schedule_costs).stages[1];
   ScheduleCosts::Chunk& reduced = schedule_costs.chunks[1];
-  reduced.reduce_layer = reduced.reduce_longest = reduced.reduce_layers = 4;
+  reduced.reduce_layer = reduced.reduce_layers = 4;
   EXPECT_EQ(recurrence_ends(schedule_costs).stages[1], without + 2 * 4);
 }
 
@@ -112,7 +112,8 @@ TEST(ScheduleCosts, RoundsThatRepeatAreCountedToTheSameEnds) {
       if (copies) chunk.store = chunk.fetch = any(0, 40), chunk.fetch_inner = chunk.store / 2;
       if (reduces) {
         chunk.reduce_layer = any(1, 20);
-        chunk.reduce_longest = chunk.reduce_layer + any(0, 10);
+        const int more = any(0, 10);
+        if (chunk.layers > 1) chunk.reduce_left = chunk.reduce_layer + more;
         chunk.reduce_layers = chunk.layers * chunk.reduce_layer;
       }
       if (gathers) chunk.gather_layer = any(1, 20), chunk.gathered = any(0, 200);

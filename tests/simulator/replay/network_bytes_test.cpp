@@ -153,5 +153,34 @@ TEST(WireBytes, AnAllToAllOverHeadsSendsWhatTheOthersHold) {
   EXPECT_EQ(sent.at({program::Group::kContext, OpKind::kAllToAll}), kLayers * 2 * 4 * (kActivations / 4) * 3 / 4);
 }
 
+// Adam on the host: of an offloaded step the links carry fp32 gradients there and 16-bit parameters back, for every
+// parameter of the first stage, in whatever time the copies take: no link looks faster than it is.
+TEST(NetworkBytes, CopiesOfAStepOnTheHostAreGradientsAndParameters) {
+  program::Job job = small_job(1, 1, 8);
+  job.plan.stack = "megatron-core";
+  job.plan.zero_stage = 1;
+  job.plan.offload.optimizer = program::Storage::kHost;
+  const auto program = order(std::get<program::Program>(program::lower(job)), node()).value_or_throw();
+  const CostedProgram costed = cost(program, node());
+  const ReplayProgram made = compile_replay(costed, {Granularity::kOp, Ranks::kEvery, true}).value_or_throw();
+  const double link = node().groups.front().node.host_link.value() / node().groups.front().node.devices_per_host_link;
+  double fetched = 0, stored = 0;
+  for (const auto& stream : made.streams_by_role[0].streams) {
+    for (const Instruction& in : stream) {
+      const program::Body& body = program.body_of(program.roles[0].tasks[static_cast<std::size_t>(in.task)]);
+      for (int s = 0; s < in.steps; ++s) {
+        const Step& step = made.streams_by_role[0].steps[static_cast<std::size_t>(in.first_step + s)];
+        const program::Op& op = body.ops[static_cast<std::size_t>(step.op)];
+        if (!program::is_copy(op.kind)) continue;
+        (op.kind == OpKind::kFetch ? fetched : stored) += step.wire;
+        EXPECT_LE(step.wire, 1.001 * link * static_cast<double>(in.ps) * 1e-12);
+      }
+    }
+  }
+  EXPECT_NEAR(fetched, 2 * stored, 1e-6 * fetched);  // 4 and 2 bytes a parameter
+  const double parameters = static_cast<double>(models::count_parameters(job.model).total());
+  EXPECT_NEAR(fetched, 4 * parameters / 8, .01 * fetched);
+}
+
 }  // namespace
 }  // namespace trivium::simulator

@@ -13,6 +13,7 @@
 #include "planner/advice/wording.h"
 #include "planner/bound/evaluate.h"
 #include "program/schedules/schedule.h"
+#include "simulator/iteration/mfu_text.h"
 #include "simulator/placement/placed_cluster.h"
 
 namespace trivium::planner {
@@ -77,9 +78,9 @@ class Explainer {
   }
 
   void say_parts() {
-    std::string text =
-        fmt::format("An iteration takes {} on {} device{} at {} MFU: ", seconds(simulation_.iteration_s),
-                    program_.mesh.size(), program_.mesh.size() == 1 ? "" : "s", percent(simulation_.mfu));
+    std::string text = fmt::format("An iteration takes {} on {} device{} at {} MFU: ", seconds(simulation_.iteration_s),
+                                   program_.mesh.size(), program_.mesh.size() == 1 ? "" : "s",
+                                   simulator::mfu_text(simulation_.mfu, plan_));
     const char* comma = "";
     for (const Part part : parts_by_share()) {
       text += fmt::format("{}{} {}", comma, words_of(part, program_.mesh), percent(share(part)));

@@ -13,19 +13,23 @@ namespace {
 
 /// Nodes opened, list-scheduled and simulated between two looks at the limits. Independent of the thread count.
 constexpr std::array<std::size_t, 3> kTogether{256, 8, 2};
-/// Micro-batches that take as long to simulate as a node takes to open, and how much faster a list schedule is.
-constexpr std::int64_t kWorkOfOpening = 20, kListSchedulesOfSimulation = 10;
+/// In micro-batches that are simulated: what opening a node costs, and how many list schedules cost as much.
+constexpr std::int64_t kWorkOfOpening = 1, kListSchedulesOfSimulation = 10;
+/// So many families are shown if they take no more than so many times the work that is meant for all.
+constexpr std::size_t kAnyway = 2;
+constexpr std::int64_t kWorkAnyway = 4;
 
 class FamilySearcher {
  public:
   FamilySearcher(OpenNodes nodes, const FamilySearch& search) : search_(search), open_(std::move(nodes)) {}
 
-  std::vector<Node> run(const std::map<int, std::pair<Node, std::int64_t>>& known, const std::set<int>& seen) {
+  std::vector<std::pair<program::Plan, std::int64_t>> run(const std::map<int, std::pair<Node, std::int64_t>>& known,
+                                                          const std::set<int>& seen) {
     for (const int family : seen) families_[family].closed = true;
     for (const auto& [family, best] : known) {
       if (!seen.contains(family)) families_[family].best = best;
     }
-    while (!stopped() && settled_.size() < search_.wanted && work_ < search_.most_work) {
+    while (!stopped() && may_go_on()) {
       const std::vector<Node> nodes = next();
       if (nodes.empty()) break;
       work_on(nodes);
@@ -43,6 +47,11 @@ class FamilySearcher {
       return best && static_cast<double>(bound_ps) > static_cast<double>(best->second) * (1 - gap);
     }
   };
+
+  bool may_go_on() const {
+    if (settled_.size() >= search_.wanted) return false;
+    return work_ < search_.most_work * (settled_.size() < kAnyway ? kWorkAnyway : 1);
+  }
 
   bool stopped() const { return search_.stop.stop_requested(); }
 
@@ -77,7 +86,7 @@ class FamilySearcher {
 
   void settle(Family& family) {
     family.closed = true;
-    settled_.push_back(family.best->first);
+    settled_.emplace_back(*family.best->first.plan, family.best->second);
   }
 
   // No node is left: what was simulated is the best of its family.
@@ -132,7 +141,7 @@ class FamilySearcher {
   const FamilySearch& search_;
   OpenNodes open_;
   std::map<int, Family> families_;
-  std::vector<Node> settled_;
+  std::vector<std::pair<program::Plan, std::int64_t>> settled_;
   std::int64_t work_ = 0;
 };
 
@@ -142,14 +151,35 @@ int overlaps(const program::Plan& plan) {
   return (plan.overlap.gradient_reduction ? 1 : 0) + (plan.overlap.parameter_gather ? 1 : 0);
 }
 
+std::vector<program::Plan> with_more_overlap(const program::Plan& plan, const SearchRequest& request) {
+  const bool may_reduce = is_open(request, "overlap.gradient_reduction");
+  const bool may_gather = is_open(request, "overlap.parameter_gather");
+  std::vector<program::Plan> plans;
+  for (const auto& [reduces, gathers] : {std::pair(true, true), std::pair(true, false), std::pair(false, true)}) {
+    program::Plan other = plan;
+    other.overlap.gradient_reduction |= reduces && may_reduce;
+    other.overlap.parameter_gather |= gathers && may_gather;
+    const bool known = std::ranges::any_of(plans, [&](const program::Plan& one) {
+      return one.overlap.gradient_reduction == other.overlap.gradient_reduction &&
+             one.overlap.parameter_gather == other.overlap.parameter_gather;
+    });
+    const bool allowed =
+        std::ranges::all_of(request.constraints, [&](const Constraint& one) { return one.allows(other); });
+    const bool runs = request.trainer == nullptr || broken_rule(*request.trainer, other) == nullptr;
+    if (overlaps(other) > overlaps(plan) && !known && allowed && runs) plans.push_back(std::move(other));
+  }
+  return plans;
+}
+
 bool SimulatedPlan::operator<(const SimulatedPlan& other) const {
   if (iteration_ps != other.iteration_ps) return iteration_ps < other.iteration_ps;
   if (overlaps(plan) != overlaps(other.plan)) return overlaps(plan) > overlaps(other.plan);
   return summary < other.summary;
 }
 
-std::vector<Node> best_of_families(OpenNodes nodes, const std::map<int, std::pair<Node, std::int64_t>>& known,
-                                   const std::set<int>& seen, const FamilySearch& search) {
+std::vector<std::pair<program::Plan, std::int64_t>> best_of_families(
+    OpenNodes nodes, const std::map<int, std::pair<Node, std::int64_t>>& known, const std::set<int>& seen,
+    const FamilySearch& search) {
   return FamilySearcher(std::move(nodes), search).run(known, seen);
 }
 

@@ -28,6 +28,9 @@ struct SimulatedPlan {
 /// How many of the collectives that training frameworks overlap by default run next to computation.
 int overlaps(const program::Plan& plan);
 
+/// The plan with collectives overlapped that it runs apart, the most of them first, as far as the request allows it.
+std::vector<program::Plan> with_more_overlap(const program::Plan& plan, const SearchRequest& request);
+
 struct HigherBound {
   bool operator()(const Node& a, const Node& b) const { return b < a; }
 };
@@ -53,8 +56,9 @@ struct FamilySearch {
 
 /// The best plans of the families in which they are found first, which are the fastest families: best-first search with
 /// a limit for each. `nodes`: what is left of the tree. `known`: by family, the best plan that was simulated before.
-/// Families in `seen` are left out. Independent of the number of threads.
-std::vector<Node> best_of_families(OpenNodes nodes, const std::map<int, std::pair<Node, std::int64_t>>& known,
-                                   const std::set<int>& seen, const FamilySearch& search);
+/// Families in `seen` are left out. Plans with their iterations (ps). Independent of the number of threads.
+std::vector<std::pair<program::Plan, std::int64_t>> best_of_families(
+    OpenNodes nodes, const std::map<int, std::pair<Node, std::int64_t>>& known, const std::set<int>& seen,
+    const FamilySearch& search);
 
 }  // namespace trivium::planner

@@ -64,6 +64,7 @@ class Searcher {
     result_.proved = settle();
     if (!result_.proved && ranking_.empty() && result_.nodes_opened > 0) dive();
     take_stock();
+    prefer_overlap();
     {
       bool all = true;  // of the answers have figures
       auto figures = std::async(std::launch::async, [&] { return simulated(ranking_, all); });
@@ -323,6 +324,29 @@ class Searcher {
     }
   }
 
+  // What is as fast as the search can tell is the same to it; trainers overlap unless they are told otherwise.
+  void prefer_overlap() {
+    if (request_.gap == 0 || request_.simulated_as || !result_.proved) return;
+    for (SimulatedPlan& entry : ranking_) {
+      const double bound_ps = std::min(static_cast<double>(entry.iteration_ps), result_.bound_s / kSecondsPerPs);
+      const auto [plan, ps] = overlapped(entry.plan, entry.iteration_ps, std::llround(bound_ps / (1 - request_.gap)));
+      entry = {plan, ps, program::summary(plan)};
+    }
+    result_.best_s = best_s();
+  }
+
+  /// Of the plan and those of the space that overlap more of its collectives and take no longer than that, the one that
+  /// overlaps most.
+  std::pair<Plan, std::int64_t> overlapped(const Plan& plan, std::int64_t ps, std::int64_t most_ps) {
+    for (const Plan& other : with_more_overlap(plan, request_)) {
+      if (refusal(job_of(other), cluster(), other.ranks())) continue;
+      const Worked worked = iteration(job_of(other), cluster(), !request_.ignore_memory, stop_, &topologies_);
+      const auto* takes = std::get_if<std::int64_t>(&worked);
+      if (takes != nullptr && *takes != kStopped && *takes <= std::max(ps, most_ps)) return {other, *takes};
+    }
+    return {plan, ps};
+  }
+
   // Families that are not among the best: of each the fastest plan, nearly.
   void look_at_others() {
     std::map<std::string, int> numbers;
@@ -350,23 +374,27 @@ class Searcher {
         kWorkOnOthers / request_.job.model.layers,
         threads_,
         stop_};
-    show(best_of_families(std::move(open_), known, seen, search));
+    std::vector<Plan> plans;
+    for (const auto& [plan, ps] : best_of_families(std::move(open_), known, seen, search)) {
+      plans.push_back(overlapped(plan, ps, std::llround(static_cast<double>(ps) * (1 + request_.gap))).first);
+    }
     open_ = {};
+    show(plans);
     std::sort(result_.others.begin(), result_.others.end(), faster);
   }
 
-  void show(const std::vector<Node>& plans) {
+  void show(const std::vector<Plan>& plans) {
     std::vector<std::variant<simulator::Simulation, Infeasible>> shown(plans.size(), Infeasible{});
     run_parallel(
         plans.size(), threads_, stop_,
         [&](std::size_t i) {
-          shown[i] = simulation_that_fits(job_of(*plans[i].plan), cluster(), !request_.ignore_memory, stop_,
-                                          &topologies_, kFewSpans);
+          shown[i] = simulation_that_fits(job_of(plans[i]), cluster(), !request_.ignore_memory, stop_, &topologies_,
+                                          kFewSpans);
         },
         [](std::size_t) {});
     for (std::size_t i = 0; i < plans.size(); ++i) {
       if (auto* simulation = std::get_if<simulator::Simulation>(&shown[i])) {
-        result_.others.push_back({job_of(*plans[i].plan).plan, std::move(*simulation)});
+        result_.others.push_back({job_of(plans[i]).plan, std::move(*simulation)});
       }
     }
   }

@@ -23,7 +23,7 @@ class SharedCosts;
 namespace trivium::planner {
 
 /// Layers times micro-batches that may be simulated for SearchRequest::others, or what takes as long.
-constexpr std::int64_t kWorkOnOthers = 60'000;
+constexpr std::int64_t kWorkOnOthers = 400'000;
 
 /// What stands for a request's plans where they are simulated: the replicas' micro-batches and the nodes they are on.
 struct SimulatedAs {

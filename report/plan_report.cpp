@@ -14,6 +14,7 @@
 #include "report/palette.h"
 #include "report/timeline_chart.h"
 #include "simulator/certainty/probability_text.h"
+#include "simulator/iteration/mfu_text.h"
 #include "simulator/studies/whole_training.h"
 
 namespace trivium::report {
@@ -30,7 +31,7 @@ void headline(Page& page, const PlanReport& report) {
       {"of measurements 90 % within", simulator::interval_text(figures.certainty.iteration_s, figures.iteration_s)},
       {"which comes from", figures.certainty.words},
       {"throughput", base::integer(figures.tokens_per_s) + " tokens/s"},
-      {"MFU, HFU", base::percent(figures.mfu) + ", " + base::percent(figures.hfu)},
+      {"MFU, HFU", base::percent(figures.mfu) + ", " + simulator::mfu_text(figures.hfu, report.file.job.plan)},
       {"peak memory of a device", base::size(figures.peak_memory_bytes)},
       {"fits with probability", simulator::probability_text(figures.certainty.fit_probability)}};
   if (const auto whole = simulator::whole_training(report.file.job, report.cluster, figures)) {
@@ -132,7 +133,7 @@ void others(Page& page, const PlanReport& report) {
     rows.push_back({plan.summary, base::seconds(plan.iteration_s), base::integer(plan.tokens_per_s),
                     base::percent(plan.mfu), base::size(plan.peak_memory_bytes)});
   }
-  page.table({"plan", "iteration", "tokens/s", "MFU", "peak memory"}, rows);
+  page.table({"plan", "iteration", "tokens/s", simulator::mfu_title("MFU", report.file.job.plan), "peak memory"}, rows);
 }
 
 }  // namespace

@@ -15,6 +15,7 @@
 #include "program/plan/differences.h"
 #include "program/plan/job_json.h"
 #include "simulator/certainty/probability_text.h"
+#include "simulator/iteration/mfu_text.h"
 #include "simulator/predict/simulate.h"
 
 namespace trivium::cli {
@@ -65,7 +66,7 @@ std::string text_of(const std::vector<Compared>& all) {
     const double middle = c.simulation->iteration_s;
     table.add({c.file, split, seconds(middle), seconds_beside(sure.iteration_s.low, middle),
                seconds_beside(sure.iteration_s.high, middle), integer(c.simulation->tokens_per_s),
-               percent(c.simulation->mfu), size(c.simulation->peak_memory_bytes),
+               simulator::mfu_text(c.simulation->mfu, c.request.file.job.plan), size(c.simulation->peak_memory_bytes),
                simulator::probability_text(sure.fit_probability), change});
   }
   std::string text = table.text();
@@ -87,7 +88,8 @@ nlohmann::json json_of(const std::vector<Compared>& all) {
   nlohmann::json json{{"schema", "trivium.comparison/1"}};
   auto& plans = json["plans"] = nlohmann::json::array();
   for (const Compared& c : all) {
-    nlohmann::json one = c.simulation ? headline_json(*c.simulation) : nlohmann::json::object();
+    nlohmann::json one =
+        c.simulation ? headline_json(*c.simulation, c.request.file.job.plan) : nlohmann::json::object();
     one["file"] = c.file;
     one["model"] = c.request.file.job.model.name;
     one["cluster"] = c.request.cluster.name;

@@ -151,7 +151,7 @@ void run(const ExplainOptions& options) {
       planner::plausibility_of(prepared.program().job, request.cluster, simulation, hardware::measured_mfu());
   if (promise) sentences.push_back(promise->words);
   if (options.json) {
-    nlohmann::json json = headline_json(simulation);
+    nlohmann::json json = headline_json(simulation, request.file.job.plan);
     json["schema"] = "trivium.explanation/1";
     json["sentences"] = sentences;
     print_json(json);

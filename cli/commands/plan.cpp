@@ -13,6 +13,7 @@
 #include "base/json_text.h"
 #include "base/say.h"
 #include "cli/commands/plan_studies.h"
+#include "cli/commands/plan_trainers.h"
 #include "cli/commands/plan_trials.h"
 #include "cli/options/command.h"
 #include "cli/options/options.h"
@@ -137,6 +138,8 @@ int run(const PlanOptions& options) {
   JobRequest request = resolve(options.job);
   check_study_options(options.studies, request);
   check_trial_options(options.trials);
+  const std::optional<JobRequest> for_trainers =
+      compares_trainers(options.space, request) ? std::optional(request) : std::nullopt;
   planner::SearchRequest wanted = search_request(options.space, request);
   wanted.best = std::max({1, options.best, options.trials.count});  // near-identical plans are worth a trial too
   wanted.others = options.best == 0 ? kOtherFamilies : 0;
@@ -154,6 +157,9 @@ int run(const PlanOptions& options) {
   if (result.best.empty()) enough.request_stop();
   nlohmann::json json = result_json(request, wanted, result);
   const std::string trainer = for_trainer(wanted, request, result, json);
+  const std::string others = for_trainers && !interrupts.happened()
+                                 ? trainer_report(options.space, *for_trainers, wanted, result, effort, json)
+                                 : "";
   std::string also = interrupts.happened() ? "" : beside(wanted, result, naive.get(), json);
   if (!interrupts.happened()) also += other_batch(wanted, result, effort, json);
   const std::string studied = [&] {
@@ -179,7 +185,7 @@ int run(const PlanOptions& options) {
     print_json(json);
   } else {
     if (options.show_space) print(space_report(wanted, result));
-    print(result_report(request, wanted, result, options.all) + trainer + also + studied + trials);
+    print(result_report(request, wanted, result, others, options.all) + trainer + also + studied + trials);
   }
   if (!hint.empty()) base::say("hint: {}\n", hint);
   tell_unmeasured(options.job);

@@ -11,6 +11,7 @@
 #include "cli/render/plan_report.h"
 #include "cli/render/render.h"
 #include "program/plan/job_json.h"
+#include "simulator/iteration/mfu_text.h"
 #include "simulator/predict/prepare.h"
 #include "simulator/schedule/engine.h"
 #include "simulator/studies/uncertainty.h"
@@ -153,7 +154,8 @@ std::string batches(const StudyOptions& options, const SearchRequest& request, c
 
 std::string sequences(const StudyOptions& options, const SearchRequest& request, const Effort& effort,
                       nlohmann::json& out) {
-  Table table({"sequence", "batch", "iteration", "90 % from", "to", "tokens/s", "MFU", "<best plan"});
+  Table table({"sequence", "batch", "iteration", "90 % from", "to", "tokens/s",
+               simulator::mfu_title("MFU", request.job.plan), "<best plan"});
   out["sequences"] = nlohmann::json::array();
   for (const planner::SequencePoint& point :
        planner::sequences(request, sequences_of(options.sequence_range), effort)) {

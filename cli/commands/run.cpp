@@ -38,6 +38,7 @@
 #include "runtime/session/record.h"
 #include "runtime/session/session.h"
 #include "runtime/session/supervise.h"
+#include "simulator/iteration/mfu_text.h"
 #include "simulator/placement/placed_cluster.h"
 #include "simulator/predict/simulate.h"
 
@@ -95,7 +96,7 @@ void require_devices(const JobRequest& request, bool gpus) {
   }
 }
 
-std::string line_of(const program::StepRecord& step, bool json) {
+std::string line_of(const program::StepRecord& step, const program::Plan& plan, bool json) {
   if (json) {
     nlohmann::json line = program::to_json(step);
     line["schema"] = "trivium.step/1";
@@ -106,7 +107,7 @@ std::string line_of(const program::StepRecord& step, bool json) {
   const std::string scale = step.loss_scale > 0 ? fmt::format("  scale {:g}", step.loss_scale) : "";
   return fmt::format("step {:>4}  loss {:.6f}  {}{}  {:.1f} ms  {} tokens/s{}{}\n", step.step, step.loss, norm, scale,
                      step.seconds * kMsPerSecond, integer(step.tokens_per_s),
-                     step.mfu ? "  MFU " + percent(*step.mfu) : "",
+                     step.mfu ? "  MFU " + simulator::mfu_text(*step.mfu, plan) : "",
                      step.validation_loss ? fmt::format("  validation loss {:.6f}", *step.validation_loss) : "");
 }
 
@@ -252,7 +253,7 @@ int train_rebalanced(RunOptions options, const Interrupts& interrupts) {
     how.timeline_steps = std::max<std::int64_t>(how.timeline_steps, 2);
     std::int64_t done = 0;
     how.on_step = [&](const program::StepRecord& step) {
-      lines.add(step.step, line_of(step, options.json));
+      lines.add(step.step, line_of(step, request.file.job.plan, options.json));
       if (++done >= options.rebalance && step.step + 1 < options.steps) pause.request_stop();
     };
     const session::Session training({.job = request.file,
@@ -303,7 +304,9 @@ int train(const RunOptions& options, runtime::Communicator* communicator, runtim
   how.replay =
       backend != nullptr && use_graphs(options.gpu, program, communicator->rank(), options.timeline_steps > 0, speaks);
   StepLines lines;
-  how.on_step = [&](const program::StepRecord& step) { lines.add(step.step, line_of(step, options.json)); };
+  how.on_step = [&](const program::StepRecord& step) {
+    lines.add(step.step, line_of(step, request.file.job.plan, options.json));
+  };
   conclude(options, request, program, training.train(program, how, communicator, backend), communicator, interrupts);
   lines.require_whole();
   return 0;

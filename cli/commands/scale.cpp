@@ -18,6 +18,7 @@
 #include "hardware_profiles/price_text.h"
 #include "planner/advice/studies.h"
 #include "program/plan/job_json.h"
+#include "simulator/iteration/mfu_text.h"
 #include "simulator/studies/whole_training.h"
 
 namespace trivium::cli {
@@ -84,8 +85,8 @@ std::string text_of(const JobRequest& request, const Curve& curve) {
   for (const auto& p : curve.points) {
     if (p.best) most = std::max(most, p.best->simulation.tokens_per_s / std::min(p.efficiency, 1.0));
   }
-  Table table({"devices", "batch", "iteration", "90 % from", "to", "tokens/s", "MFU", "efficiency", "training", "price",
-               "<best plan"});
+  Table table({"devices", "batch", "iteration", "90 % from", "to", "tokens/s",
+               simulator::mfu_title("MFU", request.file.job.plan), "efficiency", "training", "price", "<best plan"});
   std::string drawing;
   for (const planner::ScalePoint& p : curve.points) {
     if (!p.best) {
@@ -116,7 +117,7 @@ nlohmann::json json_of(const JobRequest& request, const std::vector<Curve>& curv
   for (const Curve& curve : curves) {
     auto& points = json[curve.name] = nlohmann::json::array();
     for (const planner::ScalePoint& p : curve.points) {
-      nlohmann::json one = p.best ? headline_json(p.best->simulation) : nlohmann::json::object();
+      nlohmann::json one = p.best ? headline_json(p.best->simulation, p.best->plan) : nlohmann::json::object();
       one["devices"] = p.ranks;
       one["nodes"] = p.nodes;
       one["global_batch"] = p.global_batch;

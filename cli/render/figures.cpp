@@ -12,6 +12,7 @@
 #include "hardware_profiles/price_text.h"
 #include "program/plan/job_json.h"
 #include "simulator/certainty/probability_text.h"
+#include "simulator/iteration/mfu_text.h"
 
 namespace trivium::cli {
 namespace {
@@ -98,13 +99,14 @@ nlohmann::json training_json(const hardware::Cluster& cluster, const WholeTraini
   return json;
 }
 
-nlohmann::json headline_json(const Simulation& simulation) {
+nlohmann::json headline_json(const Simulation& simulation, const program::Plan& plan) {
   const simulator::Certainty& sure = simulation.certainty;
   return {{"iteration_s", simulation.iteration_s},
           {"iteration_interval_90_s", {sure.iteration_s.low, sure.iteration_s.high}},
           {"tokens_per_s", simulation.tokens_per_s},
           {"mfu", simulation.mfu},
           {"hfu", simulation.hfu},
+          {"mfu_peak", name_of(plan.precision)},
           {"peak_memory_bytes", simulation.peak_memory_bytes},
           {"peak_interval_90_bytes", {std::llround(sure.peak_bytes.low), std::llround(sure.peak_bytes.high)}},
           {"fit_probability", sure.fit_probability},
@@ -116,7 +118,7 @@ nlohmann::json breakdown_json(const Simulation& simulation) { return breakdown_j
 
 nlohmann::json simulation_json(const JobRequest& request, const program::Program& program, const Simulation& simulation,
                                bool hypothetical) {
-  nlohmann::json json = headline_json(simulation);
+  nlohmann::json json = headline_json(simulation, request.file.job.plan);
   json["schema"] = "trivium.simulation/1";
   json["model"] = request.file.job.model.name;
   json["cluster"] = request.cluster.name;
@@ -197,9 +199,10 @@ std::string simulation_report(const JobRequest& request, const Simulation& simul
   }
   text += fmt::format("  throughput  {} tokens/s\n", integer(simulation.tokens_per_s));
   text += fmt::format(
-      "  per device  {} of the model (MFU {}), {} of the hardware (HFU {})\n\n",
+      "  per device  {} of the model (MFU {}), {} of the hardware (HFU {}){}\n\n",
       base::to_text(base::FlopsPerSecond(simulation.model_flops_per_s_per_device)), percent(simulation.mfu),
-      base::to_text(base::FlopsPerSecond(simulation.hardware_flops_per_s_per_device)), percent(simulation.hfu));
+      base::to_text(base::FlopsPerSecond(simulation.hardware_flops_per_s_per_device)), percent(simulation.hfu),
+      job.plan.fp8 == program::Fp8::kNone ? "" : "," + simulator::mfu_peak_text(job.plan));
   text += breakdown_table(simulation) + "\n" + memory_table(simulation);
   text +=
       fmt::format("  fits with probability {}\n", simulator::probability_text(simulation.certainty.fit_probability));

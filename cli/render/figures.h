@@ -15,8 +15,9 @@ namespace trivium::cli {
 
 using base::kSecondsPerPs;
 
-/// The figures every result has: iteration_s, tokens_per_s, mfu, hfu, peak_memory_bytes, and how sure they are.
-nlohmann::json headline_json(const simulator::Simulation& simulation);
+/// The figures every result has: iteration_s, tokens_per_s, mfu and hfu with the peak they are shares of,
+/// peak_memory_bytes, and how sure they are. `plan`: that was simulated.
+nlohmann::json headline_json(const simulator::Simulation& simulation, const program::Plan& plan);
 
 /// What a training costs, or that it is not known.
 std::string price(const std::optional<double>& cost_usd);

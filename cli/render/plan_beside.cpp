@@ -8,13 +8,15 @@
 #include "cli/render/render.h"
 #include "planner/advice/measured.h"
 #include "program/plan/job_json.h"
+#include "simulator/iteration/mfu_text.h"
 
 namespace trivium::cli {
 namespace {
 
 std::string naive_ways(const std::vector<planner::Baseline>& ways, const planner::Candidate& best,
                        nlohmann::json& json) {
-  Table table({"<against", "iteration", "speed-up", "less time", "busy", "MFU", "<plan"});
+  Table table(
+      {"<against", "iteration", "speed-up", "less time", "busy", simulator::mfu_title("MFU", best.plan), "<plan"});
   const auto row = [&](const std::string& name, const planner::Candidate& c, const std::string& factor,
                        const std::string& saved) {
     table.add({name, seconds(c.simulation.iteration_s), factor, saved, percent(planner::busy_share(c.simulation)),
@@ -27,7 +29,7 @@ std::string naive_ways(const std::vector<planner::Baseline>& ways, const planner
     if (way.runs) {
       const double factor = planner::speed_up(way, best);
       row(way.name, *way.runs, fmt::format("{:.1f} x", factor), percent(1 - 1 / factor));
-      one.update(headline_json(way.runs->simulation));
+      one.update(headline_json(way.runs->simulation, way.runs->plan));
       one["plan"] = program::to_json(way.runs->plan);
       one["speed_up"] = factor;
       one["busy"] = planner::busy_share(way.runs->simulation);
@@ -59,7 +61,7 @@ std::string other_batch(const planner::SearchRequest& request, const planner::Se
                         const planner::Effort& effort, nlohmann::json& json) {
   const auto near = planner::nearest_batch(request, result, effort);
   if (!near) return "";
-  nlohmann::json one = headline_json(near->best.simulation);
+  nlohmann::json one = headline_json(near->best.simulation, near->best.plan);
   one["global_batch"] = near->global_batch;
   one["gain"] = near->gain;
   one["plan"] = program::to_json(near->best.plan);

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <nlohmann/json.hpp>
 #include <set>
 
@@ -13,11 +14,13 @@
 #include "program/plan/fields.h"
 #include "program/plan/job_json.h"
 #include "simulator/certainty/probability_text.h"
+#include "simulator/iteration/mfu_text.h"
 
 namespace trivium::cli {
 namespace {
 
 constexpr std::size_t kRejectedShown = 10;
+constexpr double kRounding = 0.02;  // of a tenth of a percent: 0.1001 %, of 0.1 % of the slower, is 0.1 %
 
 std::vector<planner::Rejected> by_count(std::vector<planner::Rejected> rejected) {
   std::stable_sort(rejected.begin(), rejected.end(), [](const auto& a, const auto& b) { return a.plans > b.plans; });
@@ -52,7 +55,9 @@ const planner::Rejected* one_reason(const planner::SearchResult& result) {
 std::string count(std::int64_t plans) { return integer(static_cast<double>(plans)); }
 
 std::string candidates_table(const std::vector<planner::Candidate>& candidates, const char* title) {
-  Table table({"#", title, "iteration", "90 % from", "to", "tokens/s", "MFU", "HFU", "peak memory", "fits"});
+  const program::Plan& any = candidates.front().plan;  // a search has one arithmetic
+  Table table({"#", title, "iteration", "90 % from", "to", "tokens/s", simulator::mfu_title("MFU", any),
+               simulator::mfu_title("HFU", any), "peak memory", "fits"});
   int place = 0;
   for (const planner::Candidate& candidate : candidates) {
     const simulator::Simulation& s = candidate.simulation;
@@ -113,10 +118,13 @@ std::string rejected_table(const planner::SearchResult& result, bool all) {
 }
 
 /// What the search proved: where it was content with a plan within a share of the fastest, how near the best is.
+/// Rounded up: the share is a promise.
 std::string proved(const planner::SearchResult& result) {
   if (result.best.empty()) return "";
   if (result.bound_s >= result.best_s) return "; no plan of the space is faster";
-  return fmt::format("; no plan of the space is faster than {:.3f} % of this", 100 * result.bound_s / result.best_s);
+  const double above = 100 * (result.best_s / result.bound_s - 1);
+  return fmt::format("; the first is within {:.1f} % of the optimum of the space",
+                     std::ceil(10 * above - kRounding) / 10);
 }
 
 /// How far an interrupted answer is from proved.
@@ -140,7 +148,7 @@ std::string remedy(const std::string& rule) {
 }  // namespace
 
 nlohmann::json candidate_json(const planner::Candidate& candidate) {
-  nlohmann::json json = headline_json(candidate.simulation);
+  nlohmann::json json = headline_json(candidate.simulation, candidate.plan);
   json["plan"] = program::to_json(candidate.plan);
   return json;
 }
@@ -196,14 +204,15 @@ nlohmann::json result_json(const JobRequest& request, const planner::SearchReque
 }
 
 std::string result_report(const JobRequest& request, const planner::SearchRequest& wanted,
-                          const planner::SearchResult& result, bool all) {
+                          const planner::SearchResult& result, const std::string& trainers, bool all) {
   const program::Job& job = request.file.job;
   std::string text = fmt::format("{} on {}, batch {} x {} tokens\n\n", model_heading(job), request.cluster.name,
-                                 job.training.global_batch, job.training.sequence);
+                                 job.training.global_batch, job.training.sequence) +
+                     trainers;
   if (wanted.ignore_memory) text += "hypothetical: memory is ignored\n\n";
   if (!result.best.empty()) text += candidates_table(result.best, "<plan") + "\n";
   if (!result.others.empty())
-    text += candidates_table(result.others, "<other families, the plan that looked best") + "\n";
+    text += candidates_table(result.others, "<other families, the best plan of each to 0.5 %") + "\n";
   if (!result.alternatives.empty()) text += alternatives_table(result) + "\n";
   if (!result.rejected.empty() && one_reason(result) == nullptr) text += rejected_table(result, all) + "\n";
   text += fmt::format("{} plans: {} refused, {} proved slower by a bound, {} simulated, in {}{}\n",

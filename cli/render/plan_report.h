@@ -18,9 +18,10 @@ nlohmann::json candidate_json(const planner::Candidate& candidate);
 nlohmann::json result_json(const JobRequest& request, const planner::SearchRequest& wanted,
                            const planner::SearchResult& result);
 
-/// The same for people. `all`: every rejected family.
+/// The same for people. `trainers`: what other trainers would run, right below the heading. `all`: every rejected
+/// family.
 std::string result_report(const JobRequest& request, const planner::SearchRequest& wanted,
-                          const planner::SearchResult& result, bool all);
+                          const planner::SearchResult& result, const std::string& trainers, bool all);
 
 /// The search space field by field, with the values that its plans take; and split by split, with how many plans there
 /// are of each: their sum is the space.

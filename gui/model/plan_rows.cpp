@@ -15,6 +15,7 @@
 #include "gui/model/stage_lists.h"
 #include "program/plan/fields.h"
 #include "simulator/certainty/probability_text.h"
+#include "simulator/iteration/mfu_text.h"
 #include "simulator/placement/placed_cluster.h"
 
 namespace trivium::gui {
@@ -98,8 +99,8 @@ std::vector<DifferenceRow> differences(const std::vector<PlanRow>& plans) {
   figure("90 % of measurements",
          [](const PlanRow& p) { return as_figures(simulator::interval_text(p.certainty.iteration_s, p.iteration_s)); });
   figure("tokens/s", [](const PlanRow& p) { return base::integer(p.tokens_per_s); });
-  figure("MFU", [](const PlanRow& p) { return base::percent(p.mfu); });
-  figure("HFU", [](const PlanRow& p) { return base::percent(p.hfu); });
+  figure("MFU", [](const PlanRow& p) { return simulator::mfu_text(p.mfu, p.plan); });
+  figure("HFU", [](const PlanRow& p) { return simulator::mfu_text(p.hfu, p.plan); });
   figure("peak memory", [](const PlanRow& p) { return base::size(static_cast<std::int64_t>(p.peak_memory_bytes)); });
   figure("fits with probability",
          [](const PlanRow& p) { return simulator::probability_text(p.certainty.fit_probability); });

@@ -2,6 +2,7 @@
 
 #include "base/readable.h"
 #include "gui/model/axis.h"
+#include "simulator/iteration/mfu_text.h"
 
 namespace trivium::gui {
 namespace {
@@ -16,9 +17,9 @@ QString text_of(const PlanRow& row, int column) {
     case PlansModel::kTokens:
       return QString::fromStdString(base::integer(row.tokens_per_s));
     case PlansModel::kMfu:
-      return QString::fromStdString(base::percent(row.mfu));
+      return QString::fromStdString(simulator::mfu_text(row.mfu, row.plan));
     case PlansModel::kHfu:
-      return QString::fromStdString(base::percent(row.hfu));
+      return QString::fromStdString(simulator::mfu_text(row.hfu, row.plan));
     case PlansModel::kMemory:
       return QString::fromStdString(base::size(static_cast<std::int64_t>(row.peak_memory_bytes)));
     default:

@@ -15,6 +15,7 @@
 #include "gui/model/axis.h"
 #include "gui/model/display_name.h"
 #include "simulator/certainty/probability_text.h"
+#include "simulator/iteration/mfu_text.h"
 
 namespace trivium::gui {
 namespace {
@@ -41,7 +42,7 @@ std::array<QString, kColumns> cells_of(const WhatIfRow& row) {
   cells[kIteration] = text(seconds_words(s.iteration_s));
   cells[kInterval] = text(as_figures(simulator::interval_text(s.certainty.iteration_s, s.iteration_s)));
   cells[kTokens] = text(base::integer(s.tokens_per_s));
-  cells[kMfu] = text(base::percent(s.mfu));
+  cells[kMfu] = text(simulator::mfu_text(s.mfu, row.best->plan));
   cells[kMemory] = text(base::size(s.peak_memory_bytes));
   cells[kFits] = text(simulator::probability_text(s.certainty.fit_probability));
   if (row.training) cells[kTraining] = text(base::duration(row.training->seconds));

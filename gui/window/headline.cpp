@@ -16,6 +16,7 @@
 #include "gui/model/plan_rows.h"
 #include "program/plan/job_json.h"
 #include "simulator/certainty/probability_text.h"
+#include "simulator/iteration/mfu_text.h"
 
 namespace trivium::gui {
 namespace {
@@ -128,7 +129,8 @@ void Headline::show_evaluation() {
   const simulator::Simulation& f = evaluation->figures;
   figures_[kIteration]->setText(text(seconds_words(f.iteration_s)));
   figures_[kTokens]->setText(text(base::integer(f.tokens_per_s)));
-  figures_[kMfu]->setText(text(base::percent(f.mfu)) + " · " + text(base::percent(f.hfu)));
+  figures_[kMfu]->setText(text(base::percent(f.mfu)) + " · " +
+                          text(simulator::mfu_text(f.hfu, scenario.file.job.plan)));
   figures_[kMemory]->setText(text(base::size(f.peak_memory_bytes)));
   mark_figures(!evaluation->fits());
   const double dollars = dollars_per_iteration(scenario.file.job.plan, scenario.cluster, f.iteration_s);

@@ -13,6 +13,7 @@
 #include "planner/advice/wording.h"
 #include "planner/bound/evaluate.h"
 #include "program/schedules/schedule.h"
+#include "simulator/iteration/mfu_text.h"
 #include "simulator/placement/placed_cluster.h"
 
 namespace trivium::planner {
@@ -24,7 +25,8 @@ using base::seconds;
 using simulator::Part;
 using simulator::StageMemory;
 
-constexpr double kWorthSaying = 0.01;  // of the iteration
+constexpr double kWorthSaying = 0.01;     // of the iteration
+constexpr double kWorthChanging = 0.005;  // of the iteration: less is within what runs of one plan differ by
 constexpr std::size_t kLossesSaid = 3;
 
 // Of a tiny job all would be 0.0 GiB.
@@ -77,9 +79,9 @@ class Explainer {
   }
 
   void say_parts() {
-    std::string text =
-        fmt::format("An iteration takes {} on {} device{} at {} MFU: ", seconds(simulation_.iteration_s),
-                    program_.mesh.size(), program_.mesh.size() == 1 ? "" : "s", percent(simulation_.mfu));
+    std::string text = fmt::format("An iteration takes {} on {} device{} at {} MFU: ", seconds(simulation_.iteration_s),
+                                   program_.mesh.size(), program_.mesh.size() == 1 ? "" : "s",
+                                   simulator::mfu_text(simulation_.mfu, plan_));
     const char* comma = "";
     for (const Part part : parts_by_share()) {
       text += fmt::format("{}{} {}", comma, words_of(part, program_.mesh), percent(share(part)));
@@ -174,7 +176,7 @@ class Explainer {
     for (const Tried& tried : tried_) {
       if (!tried.fits()) continue;
       ++fit;
-      narrow_is_faster |= tried.narrow && tried.iteration_ps() < here_ps_;
+      narrow_is_faster |= tried.narrow && gain(tried) <= -kWorthChanging;
       if (best == nullptr ||
           std::make_pair(tried.narrow, tried.iteration_ps()) < std::make_pair(best->narrow, best->iteration_ps())) {
         best = &tried;  // of those that a search would take
@@ -183,10 +185,12 @@ class Explainer {
     const std::string count = fmt::format("{} plans one change away, {} of which fit", tried_.size(), fit);
     if (best == nullptr) {
       lines_.push_back(fmt::format("Tried {}.", count));
-    } else if (best->iteration_ps() >= here_ps_) {
+    } else if (gain(*best) > -kWorthChanging) {
       const std::string sure =
           narrow_is_faster ? fmt::format(" that fits with a probability of {:.0f} %", 100 * kFitProbability) : "";
-      lines_.push_back(fmt::format("Tried {}: none{} is faster; the nearest is {}, {}.", count, sure,
+      const std::string by =
+          best->iteration_ps() < here_ps_ ? fmt::format(" by {:.1f} % or more", 100 * kWorthChanging) : "";
+      lines_.push_back(fmt::format("Tried {}: none{} is faster{}; the nearest is {}, {}.", count, sure, by,
                                    best->neighbour.change, outcome(*best)));
     } else {
       lines_.push_back(

@@ -8,6 +8,7 @@
 #include <cmath>
 #include <functional>
 #include <future>
+#include <map>
 #include <numeric>
 #include <queue>
 #include <set>
@@ -20,6 +21,7 @@
 #include "planner/bound/evaluate.h"
 #include "planner/bound/tree.h"
 #include "planner/search/costless.h"
+#include "planner/search/families.h"
 #include "planner/search/parallel.h"
 #include "planner/search/ranking.h"
 #include "planner/search/rejection_log.h"
@@ -37,25 +39,10 @@ using program::Plan;
 constexpr std::size_t kSimulated = 2;
 constexpr std::size_t kListScheduled = 8;
 constexpr std::size_t kOpened = 256;
-constexpr std::size_t kOthersAnyway = 2;
-constexpr double kFewSpans = 0;  // of plans that are listed alone: one rank of each role tells their breakdown
+constexpr double kGapOfOthers = 0.004;  // of their iterations
+constexpr double kFewSpans = 0;         // of plans that are listed alone: one rank of each role tells their breakdown
 constexpr auto kDive = std::chrono::milliseconds(300);
 constexpr std::int64_t kWorkWhenStopped = 6'000;  // layers times micro-batches: less than half a second
-
-/// A plan that was simulated.
-struct Entry {
-  Plan plan;
-  std::int64_t iteration_ps = 0;
-  std::string summary;
-  bool operator<(const Entry& other) const {
-    // Ties are broken by what people read, so that the answer does not depend on the order of the space.
-    return iteration_ps != other.iteration_ps ? iteration_ps < other.iteration_ps : summary < other.summary;
-  }
-};
-
-struct Later {
-  bool operator()(const Node& a, const Node& b) const { return b < a; }
-};
 
 /// Best first: the node with the lowest bound is looked at next, opened or, where it is a plan, scheduled or simulated.
 /// As soon as the lowest bound left is above the k-th best iteration, so are all others.
@@ -77,6 +64,7 @@ class Searcher {
     result_.proved = settle();
     if (!result_.proved && ranking_.empty() && result_.nodes_opened > 0) dive();
     take_stock();
+    prefer_overlap();
     {
       bool all = true;  // of the answers have figures
       auto figures = std::async(std::launch::async, [&] { return simulated(ranking_, all); });
@@ -133,10 +121,10 @@ class Searcher {
     if (progress_) progress_(rejections_.plans() + result_.plans_simulated, result_.plans_in_space, best_s());
     if (!request_.on_ranking || request_.simulated_as || ranking_.empty()) return;  // a part's plans are no answers
     const std::int64_t sum = std::accumulate(ranking_.begin(), ranking_.end(), std::int64_t{0},
-                                             [](std::int64_t s, const Entry& e) { return s + e.iteration_ps; });
+                                             [](std::int64_t s, const SimulatedPlan& e) { return s + e.iteration_ps; });
     if (std::exchange(told_, {ranking_.size(), sum}) == std::pair(ranking_.size(), sum)) return;
     std::vector<std::pair<Plan, double>> told;
-    for (const Entry& entry : ranking_) {
+    for (const SimulatedPlan& entry : ranking_) {
       told.emplace_back(entry.plan, static_cast<double>(entry.iteration_ps) * kSecondsPerPs);
     }
     request_.on_ranking(told);
@@ -225,7 +213,7 @@ class Searcher {
   bool passed_by_its_family(const Node& node) const {
     if (!request_.distinct) return false;
     const std::string family = family_of(tree_.split_of(node));
-    return std::any_of(ranking_.begin(), ranking_.end(), [&](const Entry& entry) {
+    return std::any_of(ranking_.begin(), ranking_.end(), [&](const SimulatedPlan& entry) {
       return entry.iteration_ps < node.bound_ps && family_of(entry.plan) == family;
     });
   }
@@ -238,6 +226,7 @@ class Searcher {
 
   void rank(const Node& node, std::int64_t ps) {
     ++result_.plans_simulated;
+    if (request_.others > 0) simulated_.emplace_back(node, ps);
     const Plan simulated = job_of(*node.plan).plan;
     enter({simulated, ps, program::summary(simulated)});
   }
@@ -296,11 +285,11 @@ class Searcher {
     open_.push(std::move(node));
   }
 
-  void enter(Entry entry) {
+  void enter(SimulatedPlan entry) {
     if (request_.distinct) {
       const std::string family = family_of(entry.plan);
       const auto same = std::find_if(ranking_.begin(), ranking_.end(),
-                                     [&](const Entry& other) { return family_of(other.plan) == family; });
+                                     [&](const SimulatedPlan& other) { return family_of(other.plan) == family; });
       if (same != ranking_.end() && !(entry < *same)) return;
       if (same != ranking_.end()) ranking_.erase(same);
     }
@@ -330,69 +319,82 @@ class Searcher {
       return;
     }
     if (ranking_.size() < best_wanted()) return;
-    for (std::priority_queue<Node, std::vector<Node>, Later> rest = open_; !rest.empty(); rest.pop()) {
+    for (OpenNodes rest = open_; !rest.empty(); rest.pop()) {
       if (rest.top().bound_ps > limit()) result_.plans_bounded += rest.top().plans;
     }
   }
 
-  // Families that are not among the best, in the order in which one of their plans comes up.
-  void look_at_others() {
-    std::set<std::string> seen;
-    for (const Entry& entry : ranking_) seen.insert(family_of(entry.plan));
-    const auto wanted = static_cast<std::size_t>(std::max(0, request_.others));
-    std::int64_t work = 0;
-    std::vector<Node> plans, nodes;
-    const auto enough = [&] {
-      const std::size_t shown = result_.others.size() + plans.size();
-      return shown >= wanted || (shown >= kOthersAnyway && work >= kWorkOnOthers);
-    };
-    std::vector<signed char> known(tree_.space().splits().size(), -1);  // by split: whether its family was seen
-    while (!open_.empty() && !stop_.stop_requested()) {
-      if (enough()) {  // unless one of them cannot be simulated
-        if (plans.empty()) break;
-        show(plans);
-        plans.clear();
-        continue;
-      }
-      while (!open_.empty() && nodes.size() < kOpened && !enough()) {
-        Node node = open_.top();
-        open_.pop();
-        signed char& is_seen = known[static_cast<std::size_t>(node.path[0])];
-        if (is_seen < 0) is_seen = seen.contains(family_of(tree_.split_of(node))) ? 1 : 0;
-        if (is_seen != 0) continue;
-        if (!node.is_plan()) {
-          nodes.push_back(std::move(node));
-          continue;
-        }
-        work += request_.job.model.layers * tree_.micro_batches(*node.plan);
-        seen.insert(family_of(*node.plan));
-        std::fill(known.begin(), known.end(), -1);
-        plans.push_back(std::move(node));
-      }
-      std::vector<Expansion> opened(nodes.size());
-      run_parallel(
-          nodes.size(), threads_, stop_, [&](std::size_t i) { opened[i] = tree_.open(nodes[i]); }, [](std::size_t) {});
-      for (Expansion& o : opened) {
-        for (Node& node : o.nodes) open_.push(std::move(node));
-      }
-      nodes.clear();
+  // What is as fast as the search can tell is the same to it; trainers overlap unless they are told otherwise.
+  void prefer_overlap() {
+    if (request_.gap == 0 || request_.simulated_as || !result_.proved) return;
+    for (SimulatedPlan& entry : ranking_) {
+      const double bound_ps = std::min(static_cast<double>(entry.iteration_ps), result_.bound_s / kSecondsPerPs);
+      const auto [plan, ps] = overlapped(entry.plan, entry.iteration_ps, std::llround(bound_ps / (1 - request_.gap)));
+      entry = {plan, ps, program::summary(plan)};
     }
+    result_.best_s = best_s();
+  }
+
+  /// Of the plan and those of the space that overlap more of its collectives and take no longer than that, the one that
+  /// overlaps most.
+  std::pair<Plan, std::int64_t> overlapped(const Plan& plan, std::int64_t ps, std::int64_t most_ps) {
+    for (const Plan& other : with_more_overlap(plan, request_)) {
+      if (refusal(job_of(other), cluster(), other.ranks())) continue;
+      const Worked worked = iteration(job_of(other), cluster(), !request_.ignore_memory, stop_, &topologies_);
+      const auto* takes = std::get_if<std::int64_t>(&worked);
+      if (takes != nullptr && *takes != kStopped && *takes <= std::max(ps, most_ps)) return {other, *takes};
+    }
+    return {plan, ps};
+  }
+
+  // Families that are not among the best: of each the fastest plan, nearly.
+  void look_at_others() {
+    std::map<std::string, int> numbers;
+    const auto number = [&](const std::string& family) {
+      return numbers.try_emplace(family, static_cast<int>(numbers.size())).first->second;
+    };
+    std::vector<int> of_split;  // the family of each split
+    for (const Plan& split : tree_.space().splits()) of_split.push_back(number(family_of(split)));
+    std::set<int> seen;
+    for (const SimulatedPlan& entry : ranking_) seen.insert(number(family_of(entry.plan)));
+    const auto family = [&](const Node& node) { return of_split[static_cast<std::size_t>(node.path[0])]; };
+    std::map<int, std::pair<Node, std::int64_t>> known;
+    for (const auto& [node, ps] : simulated_) {
+      const auto [best, first] = known.try_emplace(family(node), node, ps);
+      if (!first && ps < best->second.second) best->second = {node, ps};
+    }
+    FamilySearch search{
+        [&](const Node& node) { return tree_.open(node); },
+        [&](const Node& node) { return quick_bound(job_of(*node.plan), cluster(), !request_.ignore_memory); },
+        [&](const Node& node) { return simulated_time(node, stop_); },
+        family,
+        [&](const Node& node) { return tree_.micro_batches(*node.plan); },
+        static_cast<std::size_t>(std::max(0, request_.others)),
+        kGapOfOthers,
+        kWorkOnOthers / request_.job.model.layers,
+        threads_,
+        stop_};
+    std::vector<Plan> plans;
+    for (const auto& [plan, ps] : best_of_families(std::move(open_), known, seen, search)) {
+      plans.push_back(overlapped(plan, ps, std::llround(static_cast<double>(ps) * (1 + request_.gap))).first);
+    }
+    open_ = {};
     show(plans);
     std::sort(result_.others.begin(), result_.others.end(), faster);
   }
 
-  void show(const std::vector<Node>& plans) {
+  void show(const std::vector<Plan>& plans) {
     std::vector<std::variant<simulator::Simulation, Infeasible>> shown(plans.size(), Infeasible{});
     run_parallel(
         plans.size(), threads_, stop_,
         [&](std::size_t i) {
-          shown[i] = simulation_that_fits(job_of(*plans[i].plan), cluster(), !request_.ignore_memory, stop_,
-                                          &topologies_, kFewSpans);
+          shown[i] = simulation_that_fits(job_of(plans[i]), cluster(), !request_.ignore_memory, stop_, &topologies_,
+                                          kFewSpans);
         },
         [](std::size_t) {});
     for (std::size_t i = 0; i < plans.size(); ++i) {
       if (auto* simulation = std::get_if<simulator::Simulation>(&shown[i])) {
-        result_.others.push_back({job_of(*plans[i].plan).plan, std::move(*simulation)});
+        result_.others.push_back({job_of(plans[i]).plan, std::move(*simulation)});
       }
     }
   }
@@ -423,7 +425,7 @@ class Searcher {
 
   // An answer has the figures that simulating it by itself would give. Interrupted, the first few have them, as many as
   // take no time to speak of.
-  std::vector<Candidate> simulated(const std::vector<Entry>& entries, bool& all) {
+  std::vector<Candidate> simulated(const std::vector<SimulatedPlan>& entries, bool& all) {
     std::vector<std::optional<simulator::Simulation>> figures(entries.size());
     const auto simulate = [&](std::size_t first, std::size_t count, const std::stop_token& stop) {
       return run_parallel(
@@ -456,8 +458,9 @@ class Searcher {
   Tree tree_;
   simulator::TopologyCache topologies_;
   RejectionLog rejections_;
-  std::priority_queue<Node, std::vector<Node>, Later> open_;
-  std::vector<Entry> ranking_;                 // best first
+  OpenNodes open_;
+  std::vector<SimulatedPlan> ranking_;                    // best first
+  std::vector<std::pair<Node, std::int64_t>> simulated_;  // where other families are wanted
   std::pair<std::size_t, std::int64_t> told_;  // of it, when it was last told: entries, and the sum of their times
   std::int64_t told_bound_ps_ = 0;
 };

@@ -6,6 +6,7 @@
 #include <set>
 #include <string>
 
+#include "planner/search/families.h"
 #include "planner/space/space.h"
 #include "program/plan/job_json.h"
 
@@ -23,6 +24,7 @@ bool faster(const Candidate& a, const Candidate& b) {
   if (a.simulation.iteration_ps != b.simulation.iteration_ps) {
     return a.simulation.iteration_ps < b.simulation.iteration_ps;
   }
+  if (overlaps(a.plan) != overlaps(b.plan)) return overlaps(a.plan) > overlaps(b.plan);
   return program::summary(a.plan) < program::summary(b.plan);
 }
 

@@ -25,8 +25,8 @@ namespace trivium::planner {
 /// SearchRequest::gap of an answer that is shown: a thousandth of the iteration, less than anybody can measure.
 constexpr double kAnswerGap = 0.001;
 
-/// Layers times micro-batches that are simulated for SearchRequest::others; two plans are shown in any case.
-constexpr std::int64_t kWorkOnOthers = 60'000;
+/// Layers times micro-batches that may be simulated for SearchRequest::others, or what takes as long.
+constexpr std::int64_t kWorkOnOthers = 400'000;
 
 /// What stands for a request's plans where they are simulated: the replicas' micro-batches and the nodes they are on.
 struct SimulatedAs {
@@ -50,8 +50,8 @@ struct SearchRequest {
   const TrainerSpace* trainer = nullptr;  ///< only plans that it can run; null: what our own runtime can
   /// A plan that is faster by no more than this share of the k-th best need not be found. 0: the answer is exact.
   double gap = 0;
-  /// Plans of other families shown next to the best: of each family the one with the best estimate, simulated. They
-  /// prove nothing. Fewer are shown where simulating them takes long (kWorkOnOthers).
+  /// Other families shown next to the best: of each the fastest plan, to 0.5 %. Fewer are shown where finding them
+  /// takes long (kWorkOnOthers).
   int others = 0;
   /// Plans are bounded as they are, and simulated, answered and named as this says, where none may be faster or need
   /// less. `plans_forbidden` then stays 0.

@@ -39,6 +39,24 @@ std::string names_of(const std::vector<Module>& modules) {
   return names;
 }
 
+/// What does not follow from the rest: collectives of gradients and parameters that run while nothing else does, and
+/// those of tensor parts and experts that hide behind computation.
+std::string overlap_words(const Plan& plan) {
+  const bool reduces = plan.data * plan.context > 1, gathers = reduces && plan.zero_stage > 0;
+  const bool reduces_apart = reduces && !plan.overlap.gradient_reduction;
+  const bool gathers_apart = gathers && !plan.overlap.parameter_gather;
+  std::string text;
+  if (reduces_apart && (gathers_apart || !gathers)) {
+    text += " no-overlap";
+  } else if (reduces_apart || gathers_apart) {
+    text += reduces_apart ? " no-overlap=reductions" : " no-overlap=gathers";
+  }
+  if (plan.pipeline > 1 && !plan.overlap.pipeline) text += " no-overlap=pipeline";
+  if (plan.tensor > 1 && plan.overlap.tensor) text += " overlap=tensor";
+  if (plan.expert > 1 && plan.overlap.expert) text += " overlap=experts";
+  return text;
+}
+
 }  // namespace
 
 std::string summary(const Plan& plan) {
@@ -60,6 +78,7 @@ std::string summary(const Plan& plan) {
   text += " mb" +
           (plan.replica_micro_batch.empty() ? std::to_string(plan.micro_batch) : run_lengths(plan.replica_micro_batch));
   if (plan.pipeline > 1) text += fmt::format(" {}", name_of(plan.schedule));
+  text += overlap_words(plan);
   if (plan.attention == Attention::kFlash) text += " flash";
   if (plan.fp8 != Fp8::kNone) text += fmt::format(" fp8={}", name_of(plan.fp8));
   if (plan.fp8_parameter_gather != Fp8Gather::kStack) {

@@ -1,2 +1,2 @@
 list(APPEND simulator_sources
-  iteration/breakdown.cpp iteration/trace.cpp iteration/rounds.cpp)
+  iteration/breakdown.cpp iteration/mfu_text.cpp iteration/trace.cpp iteration/rounds.cpp)

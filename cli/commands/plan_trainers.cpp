@@ -1,0 +1,92 @@
+#include "cli/commands/plan_trainers.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "cli/render/figures.h"
+#include "cli/render/plan_report.h"
+#include "cli/render/render.h"
+#include "planner/advice/trainer_plans.h"
+#include "program/plan/stack.h"
+#include "simulator/iteration/mfu_text.h"
+#include "simulator/placement/defaults.h"
+
+namespace trivium::cli {
+namespace {
+
+constexpr double kLeastBudget_s = 30;  // of all trainers together
+
+/// Why a trainer has no plan; empty where it has one.
+std::string why_none(const planner::TrainerPlan& plan) {
+  if (!plan.refused.empty()) return plan.refused;
+  if (!plan.result.best.empty()) return "";
+  return plan.result.proved ? nothing_fits(plan.request, plan.result, {}) : "stopped before any plan was simulated";
+}
+
+/// What is not proved of a plan: the search was stopped.
+std::string unproved(const planner::SearchResult& result) {
+  if (result.proved || result.bound_s <= 0) return "";
+  return fmt::format(" (stopped early: at most {} slower than the fastest)",
+                     percent(result.best_s / result.bound_s - 1));
+}
+
+void add_line(Table& table, std::string_view name, const planner::SearchResult& result, const std::string& why_not) {
+  if (result.best.empty()) {
+    table.add({std::string(name), "-", "-", "-", "-", "-", why_not});
+    return;
+  }
+  const planner::Candidate& best = result.best.front();
+  const simulator::Simulation& s = best.simulation;
+  table.add({std::string(name), seconds(s.iteration_s), seconds_beside(s.certainty.iteration_s.low, s.iteration_s),
+             seconds_beside(s.certainty.iteration_s.high, s.iteration_s), percent(s.mfu), size(s.peak_memory_bytes),
+             program::summary(best.plan) + unproved(result)});
+}
+
+}  // namespace
+
+bool compares_trainers(const SpaceOptions& options, const JobRequest& request) {
+  const program::Plan& plan = request.file.job.plan;
+  const bool given = request.fixed.contains("stack") ||
+                     std::ranges::any_of(options.fix, [](const std::string& fix) { return fix.starts_with("stack="); });
+  const int devices = request.ranks > 0 ? request.ranks : request.cluster.devices();
+  return options.trainer.empty() && !given && plan.stack == program::Plan{}.stack && devices > 1 &&
+         !simulator::all_devices_are_cores(request.cluster);
+}
+
+std::string trainer_report(const SpaceOptions& options, const JobRequest& request, const planner::SearchRequest& wanted,
+                           const planner::SearchResult& result, const planner::Effort& effort, nlohmann::json& json) {
+  const auto request_for = [&](const planner::TrainerSpace& trainer) {
+    SpaceOptions space = options;
+    space.trainer = trainer.trainer;
+    JobRequest job = request;
+    planner::SearchRequest search = search_request(space, job);
+    search.best = 1;
+    search.gap = wanted.gap;
+    search.ignore_memory = wanted.ignore_memory;
+    return search;
+  };
+  const std::chrono::duration<double> budget(std::max(kLeastBudget_s, result.seconds));
+  Table table({"<trainer (--for)", "iteration", "90 % from", "to", simulator::mfu_title("MFU", wanted.job.plan),
+               "peak memory", "<best plan"});
+  auto& listed = json["trainers"] = nlohmann::json::array();
+  for (const planner::TrainerPlan& plan : planner::plan_for_all_trainers(request_for, budget, effort)) {
+    const std::string why_not = why_none(plan);
+    add_line(table, plan.trainer->trainer, plan.result, why_not);
+    nlohmann::json one{{"trainer", plan.trainer->trainer}, {"stack", plan.trainer->stack}, {"best", nullptr}};
+    if (why_not.empty()) {
+      one["best"] = candidate_json(plan.result.best.front());
+      one["best"]["proved"] = plan.result.proved;
+    }
+    one["why_not"] = why_not.empty() ? nlohmann::json() : nlohmann::json(why_not);
+    listed.push_back(std::move(one));
+  }
+  add_line(table, "(none: trivium)", result, result.best.empty() ? "no plan fits" : "");
+  json["never_run_on_several_gpus"] = true;
+  return table.text() +
+         "Trivium's own runtime has never run on several GPUs. What follows is planned and priced for it;\n"
+         "--for NAME plans for a trainer, and trivium export writes what launches that plan.\n\n";
+}
+
+}  // namespace trivium::cli

@@ -18,7 +18,9 @@
 #include "hardware_profiles/load.h"
 #include "models/load.h"
 #include "planner/launch/launch.h"
+#include "program/lower/lower.h"
 #include "program/plan/plan_file.h"
+#include "simulator/cost/supported.h"
 
 namespace trivium::cli {
 namespace {
@@ -50,6 +52,13 @@ void check_plan(const nlohmann::json& plan, const std::string& from) {
   }
 }
 
+/// The file is read as it is; whether the cluster can run it is another question.
+void warn_of_hardware(const program::Job& job, const hardware::Cluster& cluster) {
+  if (program::check(job)) return;
+  const auto no = simulator::unsupported_by(job, cluster);
+  if (no) base::say("warning: {} cannot run it: {} ({})\n", base::one_line(cluster.name), no->reason, no->rule);
+}
+
 void run(const ImportOptions& options) {
   if (options.cluster.empty()) {
     throw base::Failure(base::ErrorKind::kUsage,
@@ -68,6 +77,7 @@ void run(const ImportOptions& options) {
                                                     : launch::find_trainer(options.from)->trainer;
   const launch::Imported imported = launch::import_plan(request, from);
   for (const launch::Loss& loss : imported.losses) base::say("warning: {}: {}\n", brief(loss.field), brief(loss.what));
+  warn_of_hardware(imported.job, cluster);
   program::PlanFile file;
   file.job = imported.job;
   file.cluster = std::move(stored);

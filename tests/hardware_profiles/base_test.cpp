@@ -147,14 +147,13 @@ TEST(Base, KeepsItsTablesWholeOrNotAtAll) {
 // A value of the base that no longer fits is told with the base's name: it does not stand in the file.
 TEST(Base, IsNamedWhereItsValueNoLongerFits) {
   const TemporaryFolder folder;
-  folder.write("small.json", small_node());
   const std::string file = folder.write("mine.json", {{"schema", "trivium.hardware/1"},
                                                       {"name", "mine"},
-                                                      {"base", "small.json"},
-                                                      {"devices", 1},
+                                                      {"base", "gb200-nvl72"},  // hosts of four
+                                                      {"devices", 66},
                                                       {"sources", {{"/devices", "test"}}}});
   EXPECT_THAT(input_error([&] { load_node(file); }),
-              StartsWith(file + " (base small.json)#/allreduce_bus/2: a group size must be from 2 to the 1 devices"));
+              StartsWith(file + " (base gb200-nvl72)#/host_devices: must divide the devices of the node"));
 }
 
 TEST(Base, OfADeviceMayBeOneOfTheBasesOwnNode) {

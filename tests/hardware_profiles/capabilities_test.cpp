@@ -52,19 +52,20 @@ TEST(Capabilities, StandInTheOrderOfTheirNames) {
 std::string page() {
   std::string text =
       "# What hardware can do\n\n"
-      "One table, `hardware_profiles/capabilities.cpp`, says what a node must have for a field of a plan. The\n"
-      "search leaves out, `trivium simulate` and `trivium export` refuse, and files for other trainers never\n"
-      "say, what a row forbids; what a trainer adds is a rule of its own (`planner/space/trainers.cpp`). This\n"
-      "page is written from the table (`tests/hardware_profiles/capabilities_test.cpp`).\n\n"
+      "One table, `hardware_profiles/capabilities.cpp`, says what a node must have for a field of a plan.\n"
+      "What a row forbids the search leaves out, `trivium simulate` and `trivium export` refuse, and files\n"
+      "for other trainers never say. What a trainer adds is a rule of its own\n"
+      "(`planner/space/trainers.cpp`). This page is written from the table\n"
+      "(`tests/hardware_profiles/capabilities_test.cpp`).\n\n"
       "| capability | used by | needs of the profile | source |\n|---|---|---|---|\n";
   for (const CapabilityRule& rule : capability_table()) {
     text += fmt::format("| {} | {} | {} | {} |\n", rule.name, rule.used, rule.needs, rule.source);
   }
   text +=
       "\nPeer buffers reach as far as one NVLink domain: a node, or a rack of several hosts\n"
-      "(`host_devices`). A tensor group that lies on two domains, by its size or by `placement`, cannot use\n"
-      "them. Stacks that overlap tensor collectives with NCCL on a stream of its own, Trivium's runtime among\n"
-      "them, need none. Cores emulate what they lack and are not held to the table.\n\n"
+      "(`host_devices`). A tensor group that lies on two domains, by its size or by `placement`, cannot\n"
+      "use them. Stacks that overlap tensor collectives with NCCL on a stream of its own, Trivium's runtime\n"
+      "among them, need none. Cores emulate what they lack and are not held to the table.\n\n"
       "| shipped profile |";
   for (const CapabilityRule& rule : capability_table()) text += fmt::format(" {} |", rule.name);
   text += "\n|---|";

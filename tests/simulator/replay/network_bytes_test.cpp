@@ -178,7 +178,7 @@ TEST(NetworkBytes, CopiesOfAStepOnTheHostAreGradientsAndParameters) {
     }
   }
   EXPECT_NEAR(fetched, 2 * stored, 1e-6 * fetched);  // 4 and 2 bytes a parameter
-  const double parameters = static_cast<double>(models::count_parameters(job.model).total());
+  const double parameters = static_cast<double>(models::count_parameters(job.model).total);
   EXPECT_NEAR(fetched, 4 * parameters / 8, .01 * fetched);
 }
 

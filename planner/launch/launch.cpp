@@ -167,7 +167,7 @@ namespace {
 /// MODEL_ARGS: `--name: value`, where true is an option without a value, false and null are none. Empty where the text
 /// is no such file.
 std::string arguments_of_model_args(const std::string& text) {
-  static const std::regex kArgument(R"(^\s+(--[\w-]+):\s*(?:"([^"]*)"|'([^']*)'|([^#]*?))\s*(?:#.*)?$)");
+  static const std::regex kArgument(R"re(^\s+(--[\w-]+):\s*(?:"([^"]*)"|'([^']*)'|([^#]*?))\s*(?:#.*)?$)re");
   std::istringstream lines(text);
   std::string arguments;
   bool inside = false;

@@ -4,6 +4,8 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cmath>
 #include <filesystem>
 #include <fstream>
 #include <map>
@@ -67,8 +69,15 @@ std::string recompute_text(const program::Plan& plan) {
 
 double rounded(double value, double to) { return std::round(value * to) / to; }
 
-double error_of(const PublishedRun& run) {
-  return rounded(predicted_iteration_s(run).value() / run.iteration_s - 1, 1000);
+/// As the simulator replays the run; null where it does not.
+nlohmann::ordered_json error_of(const PublishedRun& run) {
+  const auto predicted = predicted_iteration_s(run);
+  if (!predicted) return nullptr;
+  return rounded(*predicted / run.iteration_s - 1, 1000);
+}
+
+void add_replayed(nlohmann::ordered_json& list, nlohmann::ordered_json entry) {
+  if (!entry["error"].is_null()) list.push_back(std::move(entry));
 }
 
 nlohmann::ordered_json entry_of(const Measured& one) {
@@ -135,9 +144,9 @@ nlohmann::ordered_json derived_table() {
     keep_best(jobs, {model_of(one), job.training.sequence, job.training.global_batch, job.plan.ranks()}, one);
   }
   nlohmann::ordered_json table{{"schema", "trivium.measured-mfu/2"}};
-  for (const auto& [key, one] : classes) table["best"].push_back(entry_of(*one));
+  for (const auto& [key, one] : classes) add_replayed(table["best"], entry_of(*one));
   for (const auto& [key, one] : jobs) {
-    if (one->mfu >= kWorthListing * models.at(std::get<0>(key))->mfu) table["runs"].push_back(run_of(*one));
+    if (one->mfu >= kWorthListing * models.at(std::get<0>(key))->mfu) add_replayed(table["runs"], run_of(*one));
   }
   return table;
 }

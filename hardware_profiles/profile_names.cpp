@@ -19,7 +19,13 @@ std::vector<std::string> names_in(const std::filesystem::path& folder) {
 }
 
 std::string unknown_name(const std::string& kind, const std::string& name, const std::vector<std::string>& known) {
-  const std::string near = base::nearest(name, known);
+  // "h100" is part of many names; the usual machine has its vendor's.
+  std::string near;
+  for (const std::string& one : known) {
+    const bool is_usual = one == "dgx-" + name || one.starts_with("dgx-" + name + "-");
+    if (is_usual && near != "dgx-" + name) near = one;
+  }
+  if (near.empty()) near = base::nearest(name, known);
   if (!near.empty()) return fmt::format("unknown {} {}; did you mean \"{}\"?", kind, base::quote(name), near);
   return fmt::format("unknown {} {}; known: {}", kind, base::quote(name), base::listed(known));
 }

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
@@ -50,6 +51,27 @@ std::vector<std::string> shipped_models() {
 
 namespace {
 
+/// Letters and digits: "llama3170b" of "Llama-3.1-70B" and of "llama3.1-70b".
+std::string letters_and_digits(const std::string& name) {
+  std::string kept;
+  for (const char c : name) {
+    if (std::isalnum(static_cast<unsigned char>(c)) != 0) {
+      kept += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+    }
+  }
+  return kept;
+}
+
+/// The shipped model with which a repository's name begins, "Instruct" or a version after it; empty: none.
+std::string shipped_name_like(const std::string& repository, const std::vector<std::string>& shipped) {
+  const std::string name = letters_and_digits(repository);
+  std::string best;
+  for (const std::string& one : shipped) {
+    if (name.starts_with(letters_and_digits(one)) && one.size() > best.size()) best = one;
+  }
+  return best;
+}
+
 HuggingFaceModel load(const std::string& name_or_path) {
   const std::vector<std::string> shipped = shipped_models();
   if (std::binary_search(shipped.begin(), shipped.end(), name_or_path)) {
@@ -61,6 +83,16 @@ HuggingFaceModel load(const std::string& name_or_path) {
   if (fs::is_directory(path, ignored) && fs::exists(path / "config.json", ignored))
     return load_file(path / "config.json");
   const bool looks_like_a_file = path.has_parent_path() || path.extension() == ".json" || fs::exists(path, ignored);
+  // "meta-llama/Llama-3.1-70B" is a repository of Hugging Face, if there is no such file.
+  if (looks_like_a_file && !fs::exists(path, ignored) && path.extension() != ".json") {
+    const std::string near = shipped_name_like(path.filename().string(), shipped);
+    if (!near.empty()) {
+      throw base::Failure(base::ErrorKind::kInput,
+                          fmt::format("there is no file or folder {}; did you mean \"{}\", which is shipped? For other "
+                                      "models give the path of their config.json",
+                                      base::quote(name_or_path), near));
+    }
+  }
   if (looks_like_a_file) return load_file(path);
   fail_unknown(name_or_path, shipped);
 }

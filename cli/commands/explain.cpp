@@ -150,6 +150,9 @@ void run(const ExplainOptions& options) {
   const auto promise =
       planner::plausibility_of(prepared.program().job, request.cluster, simulation, hardware::measured_mfu());
   if (promise) sentences.push_back(promise->words);
+  std::string run =
+      planner::same_model_text(prepared.program().job, request.cluster, simulation, hardware::measured_runs());
+  if (!run.empty()) sentences.push_back(std::move(run));
   if (options.json) {
     nlohmann::json json = headline_json(simulation, request.file.job.plan);
     json["schema"] = "trivium.explanation/1";

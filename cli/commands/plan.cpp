@@ -52,14 +52,17 @@ planner::SearchResult search(const planner::SearchRequest& wanted, const PlanOpt
                              const Interrupts& interrupts) {
   ProgressLine line;
   const auto start = std::chrono::steady_clock::now();
-  return planner::search(
-      wanted, options.threads, interrupts.token(), [&](std::int64_t done, std::int64_t in_all, double best_s) {
-        const double so_far = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-        const bool knows = done > 0 && done < in_all;
-        const double left = knows ? so_far * static_cast<double>(in_all - done) / static_cast<double>(done) : 0;
-        line.show(fmt::format("{} of {} plans{}{}", done, in_all, best_s > 0 ? ", best " + seconds(best_s) : "",
-                              knows ? ", at most " + seconds(left) + " left" : ""));
-      });
+  double bound_s = 0, apart = 1;  // how far the best is from what nothing can beat: it only shrinks
+  planner::SearchRequest watched = wanted;
+  watched.on_bound = [&](double rises_to) { bound_s = rises_to; };
+  return planner::search(watched, options.threads, interrupts.token(), [&](std::int64_t, std::int64_t, double best_s) {
+    const double so_far = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    if (best_s > 0 && bound_s > 0) apart = std::min(apart, std::max(0.0, 1 - bound_s / best_s));
+    const std::string best =
+        best_s == 0 ? ", no plan simulated yet"
+                    : fmt::format(", best {}, at most {} above the optimum", seconds(best_s), percent(apart));
+    line.show(fmt::format("searching for {}{}", seconds(so_far), best));
+  });
 }
 
 /// Where the devices were counted by hand: whether one fewer, or the next power of two, would be faster.

@@ -11,6 +11,7 @@
 #include "calibration/fit/gpu_models.h"
 #include "cli/options/command.h"
 #include "cli/render/output.h"
+#include "cli/render/profile_purposes.h"
 #include "cli/render/render.h"
 #include "hardware_profiles/load.h"
 #include "runtime/cuda/loader.h"
@@ -31,17 +32,19 @@ nlohmann::json summary_json(const std::string& name, const hardware::Node& node)
           {"devices", node.devices},
           {"memory_bytes", static_cast<std::int64_t>(node.device.memory.value())},
           {"adapters", node.adapters},
-          {"network_bandwidth_bytes_per_s", node.network.bandwidth.value()}};
+          {"network_bandwidth_bytes_per_s", node.network.bandwidth.value()},
+          {"for", purpose_of(name)}};
 }
 
 void list_profiles(bool json) {
-  Table table({"<profile", "<device", "devices", "memory", "adapters", "adapter bandwidth"});
+  Table table({"<profile", "<device", "devices", "memory", "adapters", "adapter bandwidth", "<for"});
   auto entries = nlohmann::json::array();
   const auto add = [&](const std::string& name) {
     const hardware::Node node = hardware::load_node(name);
     entries.push_back(summary_json(name, node));
     table.add({name, node.device.name, std::to_string(node.devices), base::to_text(node.device.memory),
-               std::to_string(node.adapters), node.adapters > 0 ? base::to_text(node.network.bandwidth) : "-"});
+               std::to_string(node.adapters), node.adapters > 0 ? base::to_text(node.network.bandwidth) : "-",
+               std::string(purpose_of(name))});
   };
   const std::vector<std::string> shipped = hardware::shipped_profiles();
   for (const std::string& name : shipped) add(name);

@@ -24,8 +24,7 @@
 namespace trivium::cli {
 namespace {
 
-constexpr int kWidth = 40;              // columns of the longest bar
-constexpr double kUnremarkable = 1.02;  // efficiency up to which nothing is said of the first count
+constexpr int kWidth = 40;  // columns of the longest bar
 
 struct ScaleOptions {
   JobOptions job;
@@ -51,7 +50,7 @@ std::optional<simulator::WholeTraining> training_of(const JobRequest& request, c
   return simulator::whole_training(job, cluster, point.best->simulation);
 }
 
-/// Throughput as a bar; `|` where it would be if every device did as much as at the first point.
+/// Throughput as a bar; `|` where it would be if every device did as much as at the best count.
 std::string bar(double value, double ideal, double most) {
   const auto columns = [&](double v) { return static_cast<std::size_t>(v / most * kWidth + 0.5); };
   std::string text(columns(value), '#');
@@ -60,30 +59,10 @@ std::string bar(double value, double ideal, double most) {
   return text;
 }
 
-/// What efficiencies above 100 % come from: devices of the first count do less than those of another, as where memory
-/// leaves them slow plans alone. Empty where there are none.
-std::string why_above_all(const Curve& curve) {
-  const auto less = [](const planner::ScalePoint& a, const planner::ScalePoint& b) {
-    return a.efficiency < b.efficiency;
-  };
-  const auto first =
-      std::ranges::find_if(curve.points, [](const planner::ScalePoint& p) { return p.best.has_value(); });
-  if (first == curve.points.end()) return {};
-  const auto best = std::max_element(first, curve.points.end(), less);
-  if (best->efficiency <= kUnremarkable) return {};
-  const auto each = [](const planner::ScalePoint& p) {
-    return fmt::format("{} tokens/s a device ({} devices, peak memory {})",
-                       integer(p.best->simulation.tokens_per_s / p.ranks), p.ranks,
-                       size(p.best->simulation.peak_memory_bytes));
-  };
-  return fmt::format("Efficiency is against the first count, which does {};\nthe most is {}.\n\n", each(*first),
-                     each(*best));
-}
-
 std::string text_of(const JobRequest& request, const Curve& curve) {
   double most = 0;
   for (const auto& p : curve.points) {
-    if (p.best) most = std::max(most, p.best->simulation.tokens_per_s / std::min(p.efficiency, 1.0));
+    if (p.best) most = std::max(most, p.best->simulation.tokens_per_s / p.efficiency);
   }
   Table table({"devices", "batch", "iteration", "90 % from", "to", "tokens/s",
                simulator::mfu_title("MFU", request.file.job.plan), "efficiency", "training", "price", "<best plan"});
@@ -104,10 +83,11 @@ std::string text_of(const JobRequest& request, const Curve& curve) {
                whole && whole->cost_usd ? dollars(*whole->cost_usd) : "-", program::summary(p.best->plan)});
     drawing += fmt::format("  {:>7}  {}\n", p.ranks, bar(s.tokens_per_s, s.tokens_per_s / p.efficiency, most));
   }
-  return fmt::format("{} scaling, {}\n\n{}\n{}  devices  tokens per second; | is where perfect scaling would be\n{}\n",
-                     heading(curve.name),
-                     curve.name == "strong" ? "the batch stays" : "the batch grows with the devices", table.text(),
-                     why_above_all(curve), drawing);
+  return fmt::format(
+      "{} scaling, {}\n\n{}\n  devices  tokens per second; | is where it would be if every device did as much as at "
+      "the best count\n{}\n",
+      heading(curve.name), curve.name == "strong" ? "the batch stays" : "the batch grows with the devices",
+      table.text(), drawing);
 }
 
 nlohmann::json json_of(const JobRequest& request, const std::vector<Curve>& curves) {

@@ -52,9 +52,12 @@ std::string beside(const planner::SearchRequest& request, const planner::SearchR
   program::Job job = request.job;
   job.plan = best.plan;
   const auto promise = planner::plausibility_of(job, request.cluster, best.simulation, hardware::measured_mfu());
-  if (!promise) return text;
+  const std::string run = planner::same_model_text(job, request.cluster, best.simulation, hardware::measured_runs());
+  if (!run.empty()) json["published_run"] = run;
+  const std::string published = run.empty() ? "" : "\n" + run + "\n";
+  if (!promise) return text + published;
   json["promise"] = {{"measured_mfu", promise->measured}, {"above", promise->above}, {"words", promise->words}};
-  return text + "\n" + promise->words + "\n";
+  return text + "\n" + promise->words + "\n" + published;
 }
 
 std::string other_batch(const planner::SearchRequest& request, const planner::SearchResult& result,

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <set>
 
@@ -15,6 +16,7 @@
 #include "program/plan/job_json.h"
 #include "simulator/certainty/probability_text.h"
 #include "simulator/iteration/mfu_text.h"
+#include "simulator/placement/placed_cluster.h"
 
 namespace trivium::cli {
 namespace {
@@ -92,6 +94,24 @@ std::string certainty_lines(const planner::SearchRequest& wanted, const planner:
   }
   const std::string room = planner::room_text(wanted);
   return text + (room.empty() ? "" : "; " + room + " (--fit-probability)") + "\n";
+}
+
+/// Devices of a heterogeneous cluster that the plan leaves idle, by name.
+std::map<std::string, int> unused_devices(const program::Plan& plan, const hardware::Cluster& cluster) {
+  std::map<std::string, int> unused;
+  if (cluster.homogeneous()) return unused;
+  for (const hardware::NodeGroup& group : cluster.groups) {
+    unused[group.node.device.name] += group.count * group.node.devices;
+  }
+  const simulator::PlacedCluster placed(plan, cluster);
+  int left = plan.ranks();  // ranks fill the nodes in order
+  for (const hardware::NodeGroup& group : placed.get().groups) {
+    const int used = std::min(left, group.count * group.node.devices);
+    unused[group.node.device.name] -= used;
+    left -= used;
+  }
+  std::erase_if(unused, [](const auto& one) { return one.second <= 0; });
+  return unused;
 }
 
 std::string alternatives_table(const planner::SearchResult& result) {
@@ -189,6 +209,9 @@ nlohmann::json result_json(const JobRequest& request, const planner::SearchReque
   if (result.nodes_used > 0) {
     json["search"]["idle_nodes"] = {{"nodes_used", result.nodes_used}};
   }
+  if (!result.best.empty() && !request.cluster.homogeneous()) {
+    json["search"]["unused_devices"] = unused_devices(result.best.front().plan, request.cluster);
+  }
   for (const planner::Alternative& a : result.alternatives) {
     json["alternatives"].push_back({{"name", a.name},
                                     {"nodes", a.nodes},
@@ -223,6 +246,11 @@ std::string result_report(const JobRequest& request, const planner::SearchReques
     const int nodes = request.cluster.nodes();
     text += fmt::format("{} of {} nodes are used: none was found on all of them that is faster\n", result.nodes_used,
                         nodes);
+  }
+  if (!result.best.empty()) {
+    for (const auto& [device, devices] : unused_devices(result.best.front().plan, request.cluster)) {
+      text += fmt::format("{} {} not used\n", devices, device);
+    }
   }
   if (!result.best.empty()) text += certainty_lines(wanted, result);
   if (!result.best.empty()) text += fmt::format("not searched: {}\n", planner::text_of(planner::held_fields(wanted)));

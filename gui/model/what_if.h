@@ -52,7 +52,7 @@ struct WhatIfRow {
   Scenario scenario;   ///< with the best plan, where there is one
   std::optional<planner::Candidate> best;
   std::string refused;    ///< where there is none
-  double efficiency = 0;  ///< of devices: tokens per second of each, over the first row's
+  double efficiency = 0;  ///< of devices: tokens per second of each, over the most of any row
   std::optional<simulator::WholeTraining> training;
 };
 

@@ -79,9 +79,10 @@ class Explainer {
   }
 
   void say_parts() {
-    std::string text = fmt::format("An iteration takes {} on {} device{} at {} MFU: ", seconds(simulation_.iteration_s),
+    std::string text = fmt::format("An iteration takes {} on {} device{} at {} MFU{}: ", seconds(simulation_.iteration_s),
                                    program_.mesh.size(), program_.mesh.size() == 1 ? "" : "s",
-                                   simulator::mfu_text(simulation_.mfu, plan_));
+                                   percent(simulation_.mfu),
+                    simulator::mfu_peak_text(plan_));
     const char* comma = "";
     for (const Part part : parts_by_share()) {
       text += fmt::format("{}{} {}", comma, words_of(part, program_.mesh), percent(share(part)));

@@ -4,15 +4,18 @@
 
 #include <algorithm>
 #include <cmath>
+#include <tuple>
 #include <vector>
 
 #include "base/readable.h"
+#include "simulator/iteration/mfu_text.h"
 #include "simulator/placement/placed_cluster.h"
 
 namespace trivium::planner {
 namespace {
 
 using base::percent;
+using base::seconds;
 using hardware::MeasuredMfu;
 using simulator::Part;
 
@@ -38,8 +41,9 @@ struct Measured {
   const MeasuredMfu* run = nullptr;
 };
 
-std::optional<Measured> measured_on(const program::Plan& plan, const hardware::Cluster& cluster,
+std::optional<Measured> measured_on(const program::Job& job, const hardware::Cluster& cluster,
                                     const std::vector<MeasuredMfu>& entries) {
+  const program::Plan& plan = job.plan;
   const simulator::PlacedCluster placed(plan, cluster);
   Measured all;
   double heaviest = 0, sum = 0;
@@ -51,7 +55,8 @@ std::optional<Measured> measured_on(const program::Plan& plan, const hardware::C
     const hardware::Device& device = group.node.device;
     const auto peak = device.peak.find(hardware::Arithmetic::kFp16);
     const MeasuredMfu* run =
-        hardware::best_measured(entries, device.name, plan.attention == program::Attention::kFlash);
+        hardware::best_measured(entries, device.name, plan.attention == program::Attention::kFlash,
+                                job.model.experts.has_value(), hardware::precision_class(name_of(plan.fp8)));
     if (peak == device.peak.end() || run == nullptr) return std::nullopt;
     const double weight = peak->second.value() * devices;
     sum += weight * run->mfu;
@@ -73,8 +78,7 @@ std::optional<Plausibility> plausibility_of(const program::Job& job, const hardw
                                             const std::vector<MeasuredMfu>& measured) {
   const program::Plan& plan = job.plan;
   if (plan.precision != program::DType::kBf16 && plan.precision != program::DType::kFp16) return std::nullopt;
-  if (plan.fp8 != program::Fp8::kNone) return std::nullopt;  // those are runs in 16 bits
-  const auto best = measured_on(plan, cluster, measured);
+  const auto best = measured_on(job, cluster, measured);
   if (!best) return std::nullopt;
   const MeasuredMfu& run = *best->run;
   Plausibility promise;
@@ -83,20 +87,57 @@ std::optional<Plausibility> plausibility_of(const program::Job& job, const hardw
   const std::string which =
       fmt::format("{}{} ({}; {})", best->mixed ? percent(best->mfu) + " over the kinds of devices, of them " : "",
                   percent(run.mfu), run.what, run.source);
+  const std::string of = fmt::format("published runs in validation/ of {} in {} on {}",
+                                     run.mixture ? "mixtures" : "dense models", run.precision, run.device);
+  const std::string mfu = simulator::mfu_text(simulation.mfu, plan);
   const char* attention = plan.attention == program::Attention::kFlash ? "flash" : "unfused";
   if (!promise.above) {
     promise.words =
-        fmt::format("MFU {} lies below the best of the published runs in validation/runs on {} with {} attention, {}.",
-                    percent(simulation.mfu), run.device, attention, which);
+        fmt::format("MFU {} lies below the best of the {} with {} attention, {}.", mfu, of, attention, which);
     return promise;
   }
   promise.words = fmt::format(
-      "MFU {} lies {:.1f} points above the published runs in validation/runs on {} with {} attention: the best is {}. "
+      "MFU {} lies {:.1f} points above the {} with {} attention: the best is {}. "
       "What lifts it: {}. "
       "The simulator replays that run {}, so take the difference as unproved until you have measured it.",
-      percent(simulation.mfu), 100 * (simulation.mfu - best->mfu), run.device, attention, which, what_lifts(simulation),
+      mfu, 100 * (simulation.mfu - best->mfu), of, attention, which, what_lifts(simulation),
       fmt::format("{:.1f} {}", 100 * std::abs(run.error), run.error < 0 ? "% too fast" : "% too slow"));
   return promise;
+}
+
+std::string same_model_text(const program::Job& job, const hardware::Cluster& cluster,
+                            const simulator::Simulation& simulation, const std::vector<hardware::MeasuredRun>& runs) {
+  if (!cluster.homogeneous() || job.training.lora.used()) return "";
+  const models::Model& model = job.model;
+  const std::int64_t experts = model.experts ? model.experts->count : 0;
+  const std::int64_t sequence = job.training.sequence, batch = job.training.global_batch;
+  const std::string& device = cluster.groups.front().node.device.name;
+  const std::string precision = hardware::precision_class(name_of(job.plan.fp8));
+  const auto is_job = [&](const hardware::MeasuredRun& run) {
+    return run.sequence == sequence && run.global_batch == batch && run.devices == job.plan.ranks();
+  };
+  const hardware::MeasuredRun* best = nullptr;
+  const auto rank = [&](const hardware::MeasuredRun& run) {
+    return std::tuple(is_job(run), run.sequence == sequence, run.tokens_per_s_per_device());
+  };
+  for (const hardware::MeasuredRun& run : runs) {
+    const bool same = run.device == device && run.precision == precision && run.layers == model.layers &&
+                      run.hidden == model.hidden && run.heads == model.heads && run.experts == experts;
+    if (same && (best == nullptr || rank(run) > rank(*best))) best = &run;
+  }
+  if (best == nullptr) return "";
+  const double each = simulation.tokens_per_s / job.plan.ranks(), measured = best->tokens_per_s_per_device();
+  const std::string what =
+      is_job(*best) ? "same job"
+                    : fmt::format("{} devices, batch {} x {}", best->devices, best->global_batch, best->sequence);
+  const std::string more =
+      each > measured
+          ? fmt::format("the plan promises {} more tokens a second and device", percent(each / measured - 1))
+          : fmt::format("the plan stays {} below its tokens a second and device", percent(1 - each / measured));
+  return fmt::format(
+      "The best published run of this model in {} on {}: {} ({}), {}: {} with {}, which is simulated as {}; {}.",
+      precision, device, best->run, best->source, what, seconds(best->iteration_s), best->plan,
+      seconds(best->iteration_s * (1 + best->error)), more);
 }
 
 }  // namespace trivium::planner

@@ -16,11 +16,16 @@ struct Plausibility {
   std::string words;    ///< a sentence or two
 };
 
-/// Nothing for devices for which the table has no run with the plan's kind of attention, and where the plan does not
-/// compute in 16 bits. A promise above the measured says by how much, what the plan does that the measured run did
-/// not, and how far off the simulator is on that run. `simulation`: of the job on the cluster.
+/// Nothing for devices for which the table has no run with the plan's kind of attention, of models of its kind (dense
+/// or a mixture) and products in as many bits. A promise above the measured says by how much, what the plan does that
+/// the measured run did not, and how far off the simulator is on that run. `simulation`: of the job on the cluster.
 std::optional<Plausibility> plausibility_of(const program::Job& job, const hardware::Cluster& cluster,
                                             const simulator::Simulation& simulation,
                                             const std::vector<hardware::MeasuredMfu>& measured);
+
+/// The best published run of the same model on the same kind of device in as many bits, of the same job where there is
+/// one, and how much more the plan promises: a sentence or two. Empty where nobody published one.
+std::string same_model_text(const program::Job& job, const hardware::Cluster& cluster,
+                            const simulator::Simulation& simulation, const std::vector<hardware::MeasuredRun>& runs);
 
 }  // namespace trivium::planner

@@ -116,7 +116,7 @@ std::vector<ScalePoint> scaling(const SearchRequest& request, const std::vector<
   const int most = *std::max_element(ranks.begin(), ranks.end());
   const std::int64_t batch = request.job.training.global_batch;
   const int devices = request.cluster.groups.front().node.devices;
-  double first = 0;  // tokens per second and device
+  double most_each = 0;  // tokens per second and device
   std::vector<ScalePoint> points;
   for (const int count : ranks) {
     if (effort.stop.stop_requested()) break;
@@ -148,11 +148,12 @@ std::vector<ScalePoint> scaling(const SearchRequest& request, const std::vector<
       if (!nearest.empty()) point.refused += "; fits " + nearest.front().words;
     } else {
       point.best = std::move(result.best.front());
-      const double each = point.best->simulation.tokens_per_s / count;
-      if (first == 0) first = each;
-      point.efficiency = each / first;
+      most_each = std::max(most_each, point.best->simulation.tokens_per_s / count);
     }
     points.push_back(std::move(point));
+  }
+  for (ScalePoint& point : points) {
+    if (point.best) point.efficiency = point.best->simulation.tokens_per_s / point.ranks / most_each;
   }
   return points;
 }

@@ -36,7 +36,7 @@ struct ScalePoint {
   std::int64_t global_batch = 0;
   std::optional<Candidate> best;
   std::string refused;    ///< why there is none, and the nearest request that has one
-  double efficiency = 0;  ///< tokens per second and device, over those of the first point that has a plan
+  double efficiency = 0;  ///< tokens per second and device, over the most of any point: at most 1
 };
 
 /// Strong scaling: the same batch on every count of devices. Weak scaling: the batch shrinks with the devices from that

@@ -4,7 +4,10 @@
 
 #include <algorithm>
 #include <array>
+#include <cctype>
 #include <nlohmann/json.hpp>
+#include <regex>
+#include <sstream>
 #include <variant>
 #include <vector>
 
@@ -146,13 +149,51 @@ std::optional<program::Plan> as_launched(const program::Job& job, const std::vec
 
 Trainer trainer_of(std::string_view text, const std::string& where) {
   const auto has = [&](std::string_view part) { return text.find(part) != std::string_view::npos; };
+  if (has("distributed_type:") && has("compute_environment:")) {
+    throw base::Failure(base::ErrorKind::kInput,
+                        fmt::format("{}: accelerate's YAML is not read: it says neither model nor batch. Import the "
+                                    "DeepSpeed JSON that it names, or plan with --for fsdp2 and the same fields",
+                                    where));
+  }
   if (has("megatron.bridge")) return Trainer::kMegatronBridge;
   if (has("fully_shard(")) return Trainer::kFsdp2;
   if (has("torchtitan") || has("\n[parallelism]")) return Trainer::kTorchtitan;
   return is_deepspeed(text, where) ? Trainer::kDeepspeed : Trainer::kMegatron;
 }
 
+namespace {
+
+/// The arguments of a YAML of Megatron-LM's functional tests, as the command line that its launcher makes of
+/// MODEL_ARGS: `--name: value`, where true is an option without a value, false and null are none. Empty where the text
+/// is no such file.
+std::string arguments_of_model_args(const std::string& text) {
+  static const std::regex kArgument(R"re(^\s+(--[\w-]+):\s*(?:"([^"]*)"|'([^']*)'|([^#]*?))\s*(?:#.*)?$)re");
+  std::istringstream lines(text);
+  std::string arguments;
+  bool inside = false;
+  for (std::string line; std::getline(lines, line);) {
+    if (line.find_first_not_of(" \t\r") == std::string::npos) continue;
+    if (std::isspace(static_cast<unsigned char>(line.front())) == 0) {
+      inside = line.starts_with("MODEL_ARGS:");
+      continue;
+    }
+    std::smatch found;
+    if (!inside || !std::regex_match(line, found, kArgument)) continue;
+    const std::string value = found[2].str() + found[3].str() + found[4].str();
+    if (value == "false" || value == "null") continue;
+    arguments += " " + found[1].str() + (value == "true" ? "" : " " + value);
+  }
+  return arguments;
+}
+
+}  // namespace
+
 Imported import_plan(const ImportRequest& request, Trainer trainer) {
+  if (const std::string arguments = arguments_of_model_args(request.text); !arguments.empty()) {
+    ImportRequest script = request;
+    script.text = "torchrun pretrain_gpt.py" + arguments + "\n";
+    return import_megatron(script);
+  }
   switch (trainer) {
     case Trainer::kMegatronBridge:
       return import_megatron_bridge(request);

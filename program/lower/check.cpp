@@ -291,8 +291,12 @@ Verdict check_pipeline(const Job& job) {
   const Plan& plan = job.plan;
   const std::int64_t chunks = std::int64_t{plan.pipeline} * plan.virtual_stages;  // int only once it fits the layers
   if (chunks > job.model.layers + (plan.stage_layers.empty() ? 0 : 2)) {  // embedding and head may be alone in theirs
-    return refuse("layers-fill-stages", fmt::format("{} layers cannot fill pipeline {} x virtual_stages {} = {} chunks",
-                                                    job.model.layers, plan.pipeline, plan.virtual_stages, chunks));
+    const bool ends = plan.stage_layers.empty() && chunks <= job.model.layers + 2;
+    const char* hint =
+        ends ? "; where embedding and head have chunks to themselves, stage_layers says it: 0,1,…,1,0" : "";
+    return refuse("layers-fill-stages",
+                  fmt::format("{} layers cannot fill pipeline {} x virtual_stages {} = {} chunks{}", job.model.layers,
+                              plan.pipeline, plan.virtual_stages, chunks, hint));
   }
   if (const int exactly = traits_of(plan.schedule).chunks; exactly > 0 && plan.virtual_stages != exactly) {
     return refuse("v-schedule-has-two-chunks", fmt::format("schedule {} has virtual_stages {}; there are {}",

@@ -13,8 +13,8 @@ namespace {
 using testing::HasSubstr;
 
 std::vector<hardware::MeasuredMfu> table() {
-  return {{"a100-sxm-80gb", false, 0.5, "a run", 0.021, "Somebody 2022", "runs.csv", "A"},
-          {"v100-sxm-32gb", false, 0.4, "another run", -0.013, "Somebody 2020", "runs.csv", "V"}};
+  return {{"a100-sxm-80gb", false, false, "16 bits", 0.5, "a run", 0.021, "Somebody 2022", "runs.csv", "A"},
+          {"v100-sxm-32gb", false, false, "16 bits", 0.4, "another run", -0.013, "Somebody 2020", "runs.csv", "V"}};
 }
 
 program::Job job(int ranks) {
@@ -42,8 +42,8 @@ TEST(Plausibility, AboveAnythingMeasuredSaysByHowMuchAndWhy) {
   ASSERT_TRUE(promise.has_value());
   EXPECT_TRUE(promise->above);
   EXPECT_DOUBLE_EQ(promise->measured, 0.5);
-  for (const char* part : {"MFU 52.0 % lies 2.0 points above the published runs in validation/runs on a100-sxm-80gb "
-                           "with unfused attention",
+  for (const char* part : {"MFU 52.0 % lies 2.0 points above the published runs in validation/ of dense models in "
+                           "16 bits on a100-sxm-80gb with unfused attention",
                            "50.0 % (a run; Somebody 2022)", "it recomputes nothing", "bubble 15.0 %",
                            "exposed communication 5.0 %", "replays that run 2.1 % too slow"}) {
     EXPECT_THAT(promise->words, HasSubstr(part));
@@ -54,7 +54,9 @@ TEST(Plausibility, BelowItNamesTheBest) {
   const auto promise = plausibility_of(job(8), hardware::load_cluster("dgx-a100-80gb:1"), with_mfu(0.49), table());
   ASSERT_TRUE(promise.has_value());
   EXPECT_FALSE(promise->above);
-  EXPECT_THAT(promise->words, HasSubstr("below the best of the published runs in validation/runs on a100-sxm-80gb"));
+  EXPECT_THAT(
+      promise->words,
+      HasSubstr("below the best of the published runs in validation/ of dense models in 16 bits on a100-sxm-80gb"));
 }
 
 // Eight A100s have 8 x 312 TFLOP/s, eight V100s 8 x 125: (312 * .5 + 125 * .4) / 437 = .4714.
@@ -75,6 +77,29 @@ TEST(Plausibility, NothingIsSaidWhereNothingWasMeasured) {
   fp32.plan.precision = program::DType::kFp32;
   EXPECT_FALSE(plausibility_of(fp32, cluster, with_mfu(0.9), table()).has_value());
   EXPECT_FALSE(plausibility_of(job(8), hardware::load_cluster("dgx-h100-80gb:1"), with_mfu(0.9), table()).has_value());
+}
+
+// The same job in 10 s that took 12 s: a fifth more tokens a second and device.
+TEST(PublishedRun, OfTheSameJobIsNamedAndTheGainSaid) {
+  program::Job same = job(8);
+  const models::Model& model = same.model;
+  hardware::MeasuredRun run{
+      "a100-sxm-80gb", "16 bits",     model.layers, model.hidden, model.heads,    0, 2048, 64, 8, 12,
+      -0.05,           "TP1 PP1 DP8", "CASE-1",     "runs.csv",   "Somebody 2024"};
+  hardware::MeasuredRun faster_elsewhere = run;
+  faster_elsewhere.devices = 16;
+  faster_elsewhere.iteration_s = 1;
+  simulator::Simulation simulated = with_mfu(0.5);
+  simulated.tokens_per_s = 64 * 2048 / 10.0;
+  const auto cluster = hardware::load_cluster("dgx-a100-80gb:1");
+  const std::string text = same_model_text(same, cluster, simulated, {faster_elsewhere, run});
+  for (const char* part : {"CASE-1 (Somebody 2024), same job: 12.0 s with TP1 PP1 DP8", "simulated as 11.4 s",
+                           "promises 20.0 % more tokens a second and device"}) {
+    EXPECT_THAT(text, HasSubstr(part));
+  }
+  EXPECT_THAT(same_model_text(same, cluster, simulated, {faster_elsewhere}), HasSubstr("16 devices, batch 64 x 2048"));
+  run.hidden += 1;
+  EXPECT_EQ(same_model_text(same, cluster, simulated, {run}), "");
 }
 
 }  // namespace

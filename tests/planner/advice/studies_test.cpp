@@ -71,11 +71,12 @@ TEST(Scaling, StrongKeepsTheBatchAndWeakGrowsIt) {
     EXPECT_EQ(strong[i].best->plan.ranks(), strong[i].ranks);
     EXPECT_EQ(strong[i].global_batch, 8);
     EXPECT_EQ(weak[i].global_batch, strong[i].ranks);  // 8 samples on 8 devices
-    // Tokens per second and device over those of the first point.
-    EXPECT_DOUBLE_EQ(strong[i].efficiency, strong[i].best->simulation.tokens_per_s / strong[i].ranks /
-                                               (strong[0].best->simulation.tokens_per_s / strong[0].ranks));
+    // Tokens per second and device over the most of any point.
+    EXPECT_LE(strong[i].efficiency, 1);
+    EXPECT_NEAR(strong[i].efficiency * strong[0].best->simulation.tokens_per_s / strong[0].ranks,
+                strong[i].best->simulation.tokens_per_s / strong[i].ranks * strong[0].efficiency, 1e-6);
   }
-  EXPECT_DOUBLE_EQ(strong[0].efficiency, 1);
+  EXPECT_DOUBLE_EQ(std::max({strong[0].efficiency, strong[1].efficiency, strong[2].efficiency}), 1);
   const auto uneven = scaling(request, {3, 8}, true, {2, {}});
   EXPECT_EQ(uneven[0].global_batch, 3);
 }

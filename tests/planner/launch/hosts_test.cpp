@@ -19,7 +19,7 @@ program::Job llama(int tensor, int pipeline, int data) {
   program::Job job;
   job.model = models::load_model("llama3-8b");
   job.training.sequence = 4096;
-  job.training.global_batch = data * 5;
+  job.training.global_batch = data * 7;  // no "72" but that of a rack
   job.training.total_tokens = 100 * job.training.global_batch * job.training.sequence;
   job.plan.tensor = tensor, job.plan.pipeline = pipeline, job.plan.data = data;
   job.plan.sequence_parallel = tensor > 1;

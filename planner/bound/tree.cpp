@@ -68,8 +68,11 @@ Infeasible no_state(const SearchRequest& request, const Plan& split) {
     for (const TrainerRule& rule : request.trainer->rules) {
       const bool is_new = why.find(rule.says) == std::string::npos;
       if (std::string_view(rule.field) != "zero_stage" || rule.holds(plan) || !is_new) continue;
-      why += fmt::format("{}{}", why.empty() ? fmt::format(": {} has ", request.trainer->trainer) : "; ", rule.says);
+      why += fmt::format("{}{}", why.empty() ? fmt::format("; {}: ", request.trainer->trainer) : "; ", rule.says);
     }
+  }
+  if (request.trainer != nullptr && !request.trainer->gathers_mixtures && request.job.model.experts) {
+    why += fmt::format("; {} refuses ZeRO 3 of mixtures", request.trainer->trainer);
   }
   return {"state-searched",
           fmt::format("no zero_stage that the search may take goes with the split{}{}", why,

@@ -35,11 +35,36 @@ PlanFile plan_file_from_json(const nlohmann::json& json, const std::string& wher
   if (schema == kPlanSchema) {
     reader.allow_only({"schema", "model", "cluster", "training", "plan"});
   } else {
-    reader.allow_only({"schema",         "model",    "cluster",      "training",     "best",        "top",
-                       "search",         "rejected", "hypothetical", "alternatives", "relaxations", "hint",
-                       "whole_training", "pareto",   "deadline",     "batches",      "sensitivity", "robustness",
-                       "space",          "others",   "cost_front",   "uncertainty",  "baselines",   "promise",
-                       "nearest_batch",  "trials",   "for"});
+    reader.allow_only({"schema",
+                       "model",
+                       "cluster",
+                       "training",
+                       "best",
+                       "top",
+                       "search",
+                       "rejected",
+                       "hypothetical",
+                       "alternatives",
+                       "relaxations",
+                       "trainers",
+                       "never_run_on_several_gpus",
+                       "published_run",
+                       "hint",
+                       "whole_training",
+                       "pareto",
+                       "deadline",
+                       "batches",
+                       "sensitivity",
+                       "robustness",
+                       "space",
+                       "others",
+                       "cost_front",
+                       "uncertainty",
+                       "baselines",
+                       "promise",
+                       "nearest_batch",
+                       "trials",
+                       "for"});
   }
   PlanFile file;
   file.job.model = model_at(reader.at("model"), where + "#/model");

@@ -14,11 +14,19 @@ def check(file, cluster, found):
     check_shapes(flags, sizes, found)
     check_experts(flags, config, sizes, data, found)
     check_device(flags, config, cluster, found)
-    # megatron/arguments.py, validate_args: "Using sequence parallelism requires ... CUDA_DEVICE_MAX_CONNECTIONS to 1"
     if flags.has("sequence-parallel") and sizes["tensor"] > 1:
-        found.require(file.environment.get("CUDA_DEVICE_MAX_CONNECTIONS") == "1", "connections",
-                      "--sequence-parallel without CUDA_DEVICE_MAX_CONNECTIONS=1")
+        check_connections(file, place, found)
     return sizes
+
+
+def check_connections(file, place, found):
+    """megatron/arguments.py, validate_args: "Using sequence parallelism requires setting the environment variable
+    CUDA_DEVICE_MAX_CONNECTIONS to 1". The processes of other hosts get what a file .deepspeed_env says, and of the shell's
+    environment only names that begin with some prefixes, this one not (deepspeed/launcher/runner.py, EXPORT_ENVS)."""
+    lines = [line.strip() for line in file.files.get(".deepspeed_env", "").splitlines()]
+    here = file.environment.get("CUDA_DEVICE_MAX_CONNECTIONS") == "1" and place and place[0] == 1
+    found.require(here or "CUDA_DEVICE_MAX_CONNECTIONS=1" in lines, "connections",
+                  "--sequence-parallel without CUDA_DEVICE_MAX_CONNECTIONS=1, which other hosts get from .deepspeed_env")
 
 
 def check_groups(flags, sizes, place, found):

@@ -56,7 +56,10 @@ class Exported:
             return ""
 
         pattern = r"^cat\s*>\s*(?P<name>\S+)\s*<<'?(?P<mark>\w+)'?\n(?P<body>.*?)^(?P=mark)\n"
-        return re.sub(pattern, take, text, flags=re.M | re.S), files
+        rest = re.sub(pattern, take, text, flags=re.M | re.S)
+        for line, name in re.findall(r"^echo\s+(.*?)\s*>{1,2}\s*(\S+)$", rest, re.M):
+            files[name] = files.get(name, "") + " ".join(shlex.split(line)) + "\n"
+        return rest, files
 
     @staticmethod
     def _environment(text):

@@ -2,6 +2,7 @@
 
 Nothing here uses Trivium: the file is read as bash, Slurm and the trainer read it, the hardware is in hardware.py, and
 every rule names the place in the trainer's own source or documentation."""
+
 import deepspeed
 import fsdp2
 import megatron
@@ -11,8 +12,13 @@ from exported import Exported, Unreadable
 from findings import Finding, Findings
 from hardware import Cluster
 
-CHECKS = {"megatron": megatron.check, "megatron-bridge": megatron_bridge.check, "torchtitan": torchtitan.check,
-          "deepspeed": deepspeed.check, "fsdp2": fsdp2.check}
+CHECKS = {
+    "megatron": megatron.check,
+    "megatron-bridge": megatron_bridge.check,
+    "torchtitan": torchtitan.check,
+    "deepspeed": deepspeed.check,
+    "fsdp2": fsdp2.check,
+}
 
 
 def check_file(text, trainer, cluster, plan=None):

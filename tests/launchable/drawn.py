@@ -1,4 +1,5 @@
 """Jobs drawn from what Trivium ships: models x clusters x trainers, with a seed."""
+
 import dataclasses
 import random
 
@@ -21,8 +22,19 @@ class Job:
 
     @property
     def options(self):
-        return ["--model", self.model, "--sequence", str(self.sequence), "--cluster", self.cluster, "--global-batch",
-                str(self.batch), "--for", self.trainer, *self.more]
+        return [
+            "--model",
+            self.model,
+            "--sequence",
+            str(self.sequence),
+            "--cluster",
+            self.cluster,
+            "--global-batch",
+            str(self.batch),
+            "--for",
+            self.trainer,
+            *self.more,
+        ]
 
     @property
     def machine(self):
@@ -52,8 +64,14 @@ def draw(models, profiles, seed):
         if nodes > 1 and not profile["adapters"]:
             continue  # cards of one host
         longest = model["max_sequence"]
-        sequence = random_of.choice([length for length in (512, 1024, 2048, 4096, 8192, 16384, 32768) if length <= longest] or [longest])
+        sequence = random_of.choice(
+            [length for length in (512, 1024, 2048, 4096, 8192, 16384, 32768) if length <= longest] or [longest]
+        )
         replicas = random_of.choice([1, 2, 4, 8, 16])
-        batch = nodes * node * replicas if random_of.random() < 0.7 else random_of.choice([64, 96, 128, 192, 256, 512, 1024])
+        batch = (
+            nodes * node * replicas
+            if random_of.random() < 0.7
+            else random_of.choice([64, 96, 128, 192, 256, 512, 1024])
+        )
         more = ("--fp8", random_of.choice(RECIPES)) if random_of.random() < 0.2 else ()
         yield Job(model["name"], f"{profile['name']}:{nodes}", trainers.pop(), batch, sequence, more)

@@ -1,5 +1,6 @@
 """Reads what `trivium export` wrote as bash, Slurm and the trainers would: lines of #SBATCH, variables of the
 environment, files in here-documents, the command that starts processes, and the trainer's own options."""
+
 import ast
 import json
 import re
@@ -70,8 +71,9 @@ class Exported:
                 name, _, value = word.partition("=")
                 found[name] = value if verb == "export" else None
         # `torchrun` with assignments before it, as in NAME=1 torchrun.
-        for name, value in re.findall(r"\b([A-Z][A-Z0-9_]+)=(\S+)(?=(?: [A-Z][A-Z0-9_]+=\S+)* (?:torchrun|deepspeed)\b)",
-                                      text):
+        for name, value in re.findall(
+            r"\b([A-Z][A-Z0-9_]+)=(\S+)(?=(?: [A-Z][A-Z0-9_]+=\S+)* (?:torchrun|deepspeed)\b)", text
+        ):
             found[name] = value
         return found
 
@@ -84,7 +86,7 @@ class Exported:
         for line in real + [line.lstrip("# ") for line in lines if line.startswith("# ")]:
             launcher = next((name for name in LAUNCHERS if re.search(rf"(^|\s){name}\s+-", line)), None)
             if launcher:
-                words = shlex.split(line[line.index(launcher):].replace("THIS_FILE", "THIS_FILE.py"))
+                words = shlex.split(line[line.index(launcher) :].replace("THIS_FILE", "THIS_FILE.py"))
                 return Exported._split(launcher, words)
         raise Unreadable("no torchrun or deepspeed command")
 
@@ -94,7 +96,7 @@ class Exported:
         if end is None:
             raise Unreadable(f"{launcher} starts no program")
         program = words[end + 1] if words[end] == "-m" else words[end]
-        after = words[end + 2:] if words[end] == "-m" else words[end + 1:]
+        after = words[end + 2 :] if words[end] == "-m" else words[end + 1 :]
         return launcher, options_of(words[1:end]), program, options_of(after)
 
     def launch_number(self, *names):

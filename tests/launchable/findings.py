@@ -1,4 +1,5 @@
 """What the checker says of an exported file."""
+
 import dataclasses
 
 

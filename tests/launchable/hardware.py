@@ -4,6 +4,7 @@
 other's memory over NVLink (1: none). `hosts`: hosts that one "node" of our cluster names has. `sm`: CUDA compute
 capability (https://developer.nvidia.com/cuda-gpus). `multicast`: whether CUDA multicast works (NVLink SHARP: NVSwitch
 of the third generation or newer, which came with Hopper; CUDA driver API, CU_DEVICE_ATTRIBUTE_MULTICAST_SUPPORTED)."""
+
 import dataclasses
 
 
@@ -48,18 +49,55 @@ GB200 = Machine("GB200", (10, 0), host_gpus=4, domain_gpus=72, multicast=True, h
 GB300 = Machine("GB300", (10, 3), host_gpus=4, domain_gpus=72, multicast=True, hosts=18)
 
 MACHINES = {
-    "a100-pcie-40gb": A100_PCIE, "a100-pcie-80gb": A100_PCIE, "aws-p3-16xlarge-v100-16gb": V100,
-    "azure-ndm-a100-80gb": A100, "b200-4x": B200_FOUR, "b200-hgx": B200, "dgx-a100-40gb": A100, "dgx-a100-80gb": A100,
-    "dgx-b200": B200, "dgx-b300": B300, "dgx-h100": H100, "dgx-h100-80gb": H100, "dgx1-v100-16gb": V100,
-    "dgx1-v100-32gb": V100, "dgx2-v100-32gb": DGX2, "eos-dgx-h100": H100, "gb200-nvl72": GB200, "gb300-nvl72": GB300,
-    "gcp-a3-h100": H100, "grand-teton-h100-96gb-500w": H100, "h100-8x": H100, "h100-pcie-80gb": H100_PCIE,
-    "h200": H200, "h200-hgx": H200, "h200-trivium": H200_ONE, "h800-hgx": H100, "hf-h100-80gb-efa": H100,
-    "ibm-h100-800gbps": H100, "internevo-a100-80gb-4x100g-roce": A100, "jean-zay-a100-80gb": A100,
-    "jean-zay-v100-16gb": JEAN_ZAY_V100, "jean-zay-v100-32gb": JEAN_ZAY_V100, "kempner-h200-4x": H200_FOUR,
-    "l40s": L40S, "mlperf-b200": B200, "mlperf-b300": B300, "mlperf-gb200-nvl72": GB200, "mlperf-gb300-nvl72": GB300,
-    "mlperf-h100": H100, "mlperf-h200": H200, "mosaic-a100-40gb": A100, "mosaic-a100-80gb": A100,
-    "mosaic-h100-80gb": H100, "rtx-4090": RTX_4090, "selene-dgx-a100-80gb": A100, "simumax-b200-8x": B200,
-    "vtrain-a100-80gb-800gbps": A100, "vtrain-hgx-a100": A100, "whitefiber-h200": H200,
+    "a100-pcie-40gb": A100_PCIE,
+    "a100-pcie-80gb": A100_PCIE,
+    "aws-p3-16xlarge-v100-16gb": V100,
+    "azure-ndm-a100-80gb": A100,
+    "b200-4x": B200_FOUR,
+    "b200-hgx": B200,
+    "dgx-a100-40gb": A100,
+    "dgx-a100-80gb": A100,
+    "dgx-b200": B200,
+    "dgx-b300": B300,
+    "dgx-h100": H100,
+    "dgx-h100-80gb": H100,
+    "dgx1-v100-16gb": V100,
+    "dgx1-v100-32gb": V100,
+    "dgx2-v100-32gb": DGX2,
+    "eos-dgx-h100": H100,
+    "gb200-nvl72": GB200,
+    "gb300-nvl72": GB300,
+    "gcp-a3-h100": H100,
+    "grand-teton-h100-96gb-500w": H100,
+    "h100-8x": H100,
+    "h100-pcie-80gb": H100_PCIE,
+    "h200": H200,
+    "h200-hgx": H200,
+    "h200-trivium": H200_ONE,
+    "h800-hgx": H100,
+    "hf-h100-80gb-efa": H100,
+    "ibm-h100-800gbps": H100,
+    "internevo-a100-80gb-4x100g-roce": A100,
+    "jean-zay-a100-80gb": A100,
+    "jean-zay-v100-16gb": JEAN_ZAY_V100,
+    "jean-zay-v100-32gb": JEAN_ZAY_V100,
+    "kempner-h200-4x": H200_FOUR,
+    "l40s": L40S,
+    "mlperf-b200": B200,
+    "mlperf-b300": B300,
+    "mlperf-gb200-nvl72": GB200,
+    "mlperf-gb300-nvl72": GB300,
+    "mlperf-h100": H100,
+    "mlperf-h200": H200,
+    "mosaic-a100-40gb": A100,
+    "mosaic-a100-80gb": A100,
+    "mosaic-h100-80gb": H100,
+    "rtx-4090": RTX_4090,
+    "selene-dgx-a100-80gb": A100,
+    "simumax-b200-8x": B200,
+    "vtrain-a100-80gb-800gbps": A100,
+    "vtrain-hgx-a100": A100,
+    "whitefiber-h200": H200,
 }
 
 
@@ -95,5 +133,7 @@ class Cluster:
         """Whether every group of so many consecutive ranks lies in one NVLink domain."""
         if group <= 1:
             return True
-        return all(self.domain_of(first, processes_per_host) == self.domain_of(first + group - 1, processes_per_host)
-                   for first in range(0, world, group))
+        return all(
+            self.domain_of(first, processes_per_host) == self.domain_of(first + group - 1, processes_per_host)
+            for first in range(0, world, group)
+        )

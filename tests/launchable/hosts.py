@@ -16,13 +16,21 @@ def check_hosts(file, cluster, found):
     device ordinal. DeepSpeed takes --num_gpus devices of every host (edaa72212672, deepspeed/launcher/runner.py, main).
     """
     nodes, processes = world_of(file)
-    if not found.require(nodes and processes, "no-hosts", f"{file.launcher} says {nodes} hosts of {processes} processes"):
+    if not found.require(
+        nodes and processes, "no-hosts", f"{file.launcher} says {nodes} hosts of {processes} processes"
+    ):
         return None
     machine = cluster.machine
-    found.require(processes <= machine.host_gpus, "processes-in-host",
-                  f"{processes} processes in a host of {machine.host_gpus} {machine.gpu}")
-    found.require(nodes * processes <= cluster.gpus, "more-than-cluster",
-                  f"{nodes} x {processes} processes on {cluster.gpus} GPUs")
+    found.require(
+        processes <= machine.host_gpus,
+        "processes-in-host",
+        f"{processes} processes in a host of {machine.host_gpus} {machine.gpu}",
+    )
+    found.require(
+        nodes * processes <= cluster.gpus,
+        "more-than-cluster",
+        f"{nodes} x {processes} processes on {cluster.gpus} GPUs",
+    )
     if processes <= machine.host_gpus:
         found.require(nodes <= cluster.hosts, "more-than-cluster", f"{nodes} hosts of {cluster.hosts}")
     if file.has_sbatch:
@@ -36,13 +44,22 @@ def check_sbatch(file, nodes, processes, found):
     """Slurm's sbatch(1): --nodes hosts with --gpus-per-node GPUs each. One task a host starts torchrun, which starts the
     rest, so every host needs a task, and as many GPUs as torchrun starts processes."""
     said = file.sbatch
-    found.require(said.get("nodes") == str(nodes), "sbatch-nodes",
-                  f"#SBATCH --nodes={said.get('nodes')}, torchrun --nnodes {nodes}")
-    found.require(said.get("ntasks-per-node") == "1", "sbatch-tasks",
-                  f"#SBATCH --ntasks-per-node={said.get('ntasks-per-node')} would start torchrun so often in a host")
+    found.require(
+        said.get("nodes") == str(nodes),
+        "sbatch-nodes",
+        f"#SBATCH --nodes={said.get('nodes')}, torchrun --nnodes {nodes}",
+    )
+    found.require(
+        said.get("ntasks-per-node") == "1",
+        "sbatch-tasks",
+        f"#SBATCH --ntasks-per-node={said.get('ntasks-per-node')} would start torchrun so often in a host",
+    )
     gpus = said.get("gpus-per-node", said.get("gres", "").rpartition(":")[2])
-    found.require(gpus.isdigit() and int(gpus) >= processes, "sbatch-gpus",
-                  f"#SBATCH asks for {gpus or 'no'} GPUs a host, torchrun starts {processes} processes")
+    found.require(
+        gpus.isdigit() and int(gpus) >= processes,
+        "sbatch-gpus",
+        f"#SBATCH asks for {gpus or 'no'} GPUs a host, torchrun starts {processes} processes",
+    )
 
 
 def check_hostfile(file, nodes, processes, found):

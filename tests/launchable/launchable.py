@@ -7,6 +7,7 @@ Plans jobs drawn from the shipped models, machines and trainers until N (300; --
 checks the file by the trainers' own rules (checker.py), by a real Slurm (slurm.py) and, for what is faster than published
 runs or slower than with less, by economy.py. Prints a table by trainer and by machine, and for every kind of failure how
 often it came and the command that shows it. Exit code 1 where anything failed. --keep: files and plans stay there."""
+
 import argparse
 import collections
 import concurrent.futures
@@ -73,7 +74,9 @@ def try_job(program, job, folder):
         outcome.findings = [failure_of("export-fails", done)]
         return outcome
     outcome.script = script
-    outcome.findings = list(checker.check_file(script.read_text(), job.trainer, job.cluster, outcome.result["best"]["plan"]))
+    outcome.findings = list(
+        checker.check_file(script.read_text(), job.trainer, job.cluster, outcome.result["best"]["plan"])
+    )
     return outcome
 
 
@@ -90,8 +93,11 @@ def try_jobs(program, jobs, count, folder, workers):
                 break
             outcomes.append(waiting.popleft().result())
             if len(outcomes) % 50 == 0:
-                print(f"  {sum(outcome.planned for outcome in outcomes)} of {len(outcomes)} drawn jobs have a plan",
-                      file=sys.stderr, flush=True)
+                print(
+                    f"  {sum(outcome.planned for outcome in outcomes)} of {len(outcomes)} drawn jobs have a plan",
+                    file=sys.stderr,
+                    flush=True,
+                )
         for late in waiting:
             late.cancel()
     return outcomes
@@ -118,8 +124,13 @@ def table(title, rows):
     widths = [max(len(str(row[at])) for row in rows) for at in range(len(rows[0]))]
     print(f"\n{title}")
     for row in rows:
-        print("  " + "  ".join(str(cell).ljust(width) if at == 0 else str(cell).rjust(width)
-                               for at, (cell, width) in enumerate(zip(row, widths))))
+        print(
+            "  "
+            + "  ".join(
+                str(cell).ljust(width) if at == 0 else str(cell).rjust(width)
+                for at, (cell, width) in enumerate(zip(row, widths))
+            )
+        )
 
 
 def print_outcomes(outcomes):
@@ -136,8 +147,10 @@ def print_outcomes(outcomes):
         rows.append((machine, of(planned), of(good)))
     table("by machine", rows)
     print_reasons(planned)
-    print(f"\n{len(good)} of {len(planned)} plans could start as exported; "
-          f"{len(outcomes) - len(planned)} more drawn jobs have no plan")
+    print(
+        f"\n{len(good)} of {len(planned)} plans could start as exported; "
+        f"{len(outcomes) - len(planned)} more drawn jobs have no plan"
+    )
     return len(planned) - len(good)
 
 
@@ -152,8 +165,10 @@ def print_reasons(planned):
         by_trainer = collections.Counter(outcome.job.trainer for outcome in shown)
         shortest = min(shown, key=lambda outcome: len(outcome.job.command()))
         text = next(finding.text for finding in shortest.findings if finding.rule == rule)
-        print(f"  {len(shown):4} x {rule} ({', '.join(f'{name} {count}' for name, count in sorted(by_trainer.items()))})\n"
-              f"         {text}\n         {shortest.job.command()}")
+        print(
+            f"  {len(shown):4} x {rule} ({', '.join(f'{name} {count}' for name, count in sorted(by_trainer.items()))})\n"
+            f"         {text}\n         {shortest.job.command()}"
+        )
 
 
 def arguments():
@@ -184,7 +199,9 @@ def main():
         if given.without_slurm:
             print("Slurm: left out, as --without-slurm asks")
         elif slurm.missing_programs():
-            print(f"Slurm: FAILED, {' and '.join(slurm.missing_programs())} not here; install slurm-wlm, or --without-slurm")
+            print(
+                f"Slurm: FAILED, {' and '.join(slurm.missing_programs())} not here; install slurm-wlm, or --without-slurm"
+            )
             failed += 1
         else:
             print(f"Slurm: sbatch --test-only tried {try_slurm(outcomes)} scripts")
@@ -195,7 +212,9 @@ def main():
         failed += print_outcomes(outcomes)
     enough = sum(outcome.planned for outcome in outcomes) >= count
     if not enough:
-        print(f"only {sum(outcome.planned for outcome in outcomes)} of {count} plans were found among {len(outcomes)} jobs")
+        print(
+            f"only {sum(outcome.planned for outcome in outcomes)} of {count} plans were found among {len(outcomes)} jobs"
+        )
     sys.exit(1 if failed or not enough else 0)
 
 

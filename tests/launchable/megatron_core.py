@@ -2,6 +2,7 @@
 
 Written from Megatron-LM d98e8a64ddf3 (2026-08-22) and Transformer Engine d0067d0da6cb (2026-08-22); each rule names the
 place. A job is a `Core`: what both trainers' files come to."""
+
 import dataclasses
 import re
 
@@ -99,8 +100,12 @@ def check_groups(core, world, found):
     found.divides(core.model_size, world, "world-size", f"TP{core.tensor} PP{core.pipeline} CP{core.context}")
     if core.experts:
         size = (core.expert_tensor or core.tensor) * core.expert * core.pipeline
-        found.divides(size, world, "expert-groups",
-                      f"ETP{core.expert_tensor or core.tensor} EP{core.expert} PP{core.pipeline} in the world")
+        found.divides(
+            size,
+            world,
+            "expert-groups",
+            f"ETP{core.expert_tensor or core.tensor} EP{core.expert} PP{core.pipeline} in the world",
+        )
 
 
 def check_shapes(core, found):
@@ -108,8 +113,11 @@ def check_shapes(core, found):
     # core/transformer/transformer_config.py, __post_init__: "num_attention_heads must be a multiple of TP"; "num_query_
     # groups must be a multiple or divisor of TP" (attention.py repeats groups where there are fewer than ranks).
     found.divides(tensor, core.heads, "tensor-heads", f"heads over TP{tensor}")
-    found.require(kv_heads % tensor == 0 or tensor % kv_heads == 0, "tensor-kv-heads",
-                  f"{kv_heads} heads of keys and values over TP{tensor}: neither divides the other")
+    found.require(
+        kv_heads % tensor == 0 or tensor % kv_heads == 0,
+        "tensor-kv-heads",
+        f"{kv_heads} heads of keys and values over TP{tensor}: neither divides the other",
+    )
     # core/tensor_parallel/layers.py: ColumnParallelLinear, RowParallelLinear divide() what they split.
     found.divides(tensor, core.ffn, "tensor-ffn", f"ffn_hidden_size over TP{tensor}")
     if core.sequence_parallel:
@@ -130,27 +138,42 @@ def check_pipeline(core, world, found):
         # core/transformer/transformer_config.py, "Uneven PP"
         left = core.layers - core.first_layers - core.last_layers
         stages = core.pipeline - bool(core.first_layers) - bool(core.last_layers)
-        if found.require(bool(left) == bool(stages), "stage-layers", f"{left} layers for {stages} middle stages") and stages:
+        if (
+            found.require(bool(left) == bool(stages), "stage-layers", f"{left} layers for {stages} middle stages")
+            and stages
+        ):
             found.divides(stages * core.virtual, left, "stage-layers", "layers of middle stages")
     else:
         # training/arguments.py: "Number of layers should be divisible by the pipeline-model-parallel size"
-        found.divides(core.pipeline * core.virtual, core.layers, "stage-layers",
-                      f"layers over PP{core.pipeline} x {core.virtual} chunks")
+        found.divides(
+            core.pipeline * core.virtual,
+            core.layers,
+            "stage-layers",
+            f"layers over PP{core.pipeline} x {core.virtual} chunks",
+        )
     if not world or world % core.model_size:
         return
     data = world // core.model_size
     # core/num_microbatches_calculator.py: "global batch size is not divisible by micro batch size times data parallel"
-    if not found.divides(core.micro_batch * data, core.global_batch, "batch", f"global batch over mb{core.micro_batch} DP{data}"):
+    if not found.divides(
+        core.micro_batch * data, core.global_batch, "batch", f"global batch over mb{core.micro_batch} DP{data}"
+    ):
         return
     rounds = core.global_batch // (core.micro_batch * data)
     if core.virtual > 1:
         # core/parallel_state.py: virtual stages need PP > 1; training/arguments.py: PP > 2 where sends do not overlap.
-        found.require(core.pipeline > (1 if core.overlap_p2p else 2), "virtual-stages",
-                      f"{core.virtual} chunks a stage with PP{core.pipeline}, overlap_p2p_comm {core.overlap_p2p}")
+        found.require(
+            core.pipeline > (1 if core.overlap_p2p else 2),
+            "virtual-stages",
+            f"{core.virtual} chunks a stage with PP{core.pipeline}, overlap_p2p_comm {core.overlap_p2p}",
+        )
         # core/pipeline_parallel/schedules.py, forward_backward_pipelining_with_interleaving: groups of PP micro-batches,
         # and none of what remains may be smaller than PP.
-        found.require(rounds >= core.pipeline and rounds % core.pipeline == 0, "virtual-micro-batches",
-                      f"{rounds} micro-batches in groups of PP{core.pipeline}")
+        found.require(
+            rounds >= core.pipeline and rounds % core.pipeline == 0,
+            "virtual-micro-batches",
+            f"{rounds} micro-batches in groups of PP{core.pipeline}",
+        )
 
 
 def layout_stages(text):
@@ -172,11 +195,15 @@ def check_layout(core, found):
     found.require(whole.count("t") == core.layers, "layout", f"{whole.count('t')} layers t for {core.layers}")
     found.require(whole.count("m") == core.mtp_layers, "layout", f"{whole.count('m')} modules m for {core.mtp_layers}")
     if "m" in whole:
-        found.require("t" not in whole[whole.index("m"):], "layout", "layers t after a module m")
+        found.require("t" not in whole[whole.index("m") :], "layout", "layers t after a module m")
         holders = [at for at, stage in enumerate(stages) if "m" in stage]
-        found.require(len(holders) == 1 and holders[0] // core.pipeline == core.virtual - 1 and
-                      (holders[0] % core.pipeline != 0 or core.pipeline == 1 or core.virtual == 1), "layout",
-                      "the modules m are not in the last chunk of one stage")
+        found.require(
+            len(holders) == 1
+            and holders[0] // core.pipeline == core.virtual - 1
+            and (holders[0] % core.pipeline != 0 or core.pipeline == 1 or core.virtual == 1),
+            "layout",
+            "the modules m are not in the last chunk of one stage",
+        )
 
 
 def check_experts(core, cluster, found):
@@ -187,31 +214,49 @@ def check_experts(core, cluster, found):
     expert_tensor = core.expert_tensor or core.tensor
     # training/arguments.py: "Number of experts should be a multiple of expert model parallel_size"; moe_layer.py
     found.divides(core.expert, core.experts, "expert-parallel", f"experts over EP{core.expert}")
-    found.divides(expert_tensor, core.expert_ffn or core.ffn, "expert-ffn", f"moe_ffn_hidden_size over ETP{expert_tensor}")
+    found.divides(
+        expert_tensor, core.expert_ffn or core.ffn, "expert-ffn", f"moe_ffn_hidden_size over ETP{expert_tensor}"
+    )
     if core.shared_ffn:
         found.divides(core.tensor, core.shared_ffn, "expert-ffn", f"the shared expert over TP{core.tensor}")
     # core/transformer/moe/moe_layer.py, forward: training with TP > 1 and no sequence parallelism raises
-    found.require(core.tensor == 1 or core.sequence_parallel, "experts-sequence-parallel",
-                  f"experts with TP{core.tensor} and without sequence parallelism")
+    found.require(
+        core.tensor == 1 or core.sequence_parallel,
+        "experts-sequence-parallel",
+        f"experts with TP{core.tensor} and without sequence parallelism",
+    )
     found.require(not core.bias or expert_tensor == 1, "expert-bias", f"biases of experts with ETP{expert_tensor}")
     if core.grouped_gemm:
-        # training/arguments.py: "Unsupported compute capability for GroupedGEMM kernels"
-        found.require(cluster.machine.sm >= (8, 0), "grouped-gemm", f"grouped products on {cluster.machine.gpu}")
         # core/transformer/moe/experts.py, TEGroupedMLP.__init__; --no-bias-dropout-fusion is what turns it off
-        found.require(not (core.bias and core.bias_dropout_fusion), "expert-bias-fusion",
-                      "grouped experts with biases and the fusion of bias and dropout")
+        found.require(
+            not (core.bias and core.bias_dropout_fusion),
+            "expert-bias-fusion",
+            "grouped experts with biases and the fusion of bias and dropout",
+        )
     # core/transformer/transformer_config.py, the router
-    found.require(core.top_k > 1 or core.router_score != "softmax" or core.router_pre_softmax, "router",
-                  "top-1 routing without --moe-router-pre-softmax")
+    found.require(
+        core.top_k > 1 or core.router_score != "softmax" or core.router_pre_softmax,
+        "router",
+        "top-1 routing without --moe-router-pre-softmax",
+    )
     found.require(core.top_k <= core.experts, "router", f"top {core.top_k} of {core.experts} experts")
-    found.require(not core.expert_bias or core.router_score in ("sigmoid", "sqrtsoftplus"), "router",
-                  f"bias of experts with router score {core.router_score}")
+    found.require(
+        not core.expert_bias or core.router_score in ("sigmoid", "sqrtsoftplus"),
+        "router",
+        f"bias of experts with router score {core.router_score}",
+    )
     if core.router_group_top_k:
-        found.require(core.router_groups >= core.router_group_top_k and core.experts % core.router_groups == 0, "router",
-                      f"{core.router_group_top_k} of {core.router_groups} groups of {core.experts} experts")
+        found.require(
+            core.router_groups >= core.router_group_top_k and core.experts % core.router_groups == 0,
+            "router",
+            f"{core.router_group_top_k} of {core.router_groups} groups of {core.experts} experts",
+        )
     if isinstance(core.layer_frequency, list):
-        found.require(len(core.layer_frequency) == core.layers, "layer-frequency",
-                      f"moe_layer_freq has {len(core.layer_frequency)} of {core.layers} layers")
+        found.require(
+            len(core.layer_frequency) == core.layers,
+            "layer-frequency",
+            f"moe_layer_freq has {len(core.layer_frequency)} of {core.layers} layers",
+        )
     check_dispatcher(core, cluster, expert_tensor, found)
 
 
@@ -222,7 +267,11 @@ def check_dispatcher(core, cluster, expert_tensor, found):
     # core/transformer/moe/token_dispatcher.py: "DeepEP dispatcher requires TPxEP > 1"
     found.require(expert_tensor * core.expert > 1, "flex-dispatcher", "a flex dispatcher with EP1 ETP1")
     # Megatron-Bridge 067f987df, training/flex_dispatcher_backend.py; the packages of DeepEP are built for these
-    fits = machine.sm[0] in (8, 9) or machine.gpu in ("B200", "B300") if core.flex_backend == "deepep" else machine.sm[0] in (8, 9, 10)
+    fits = (
+        machine.sm[0] in (8, 9) or machine.gpu in ("B200", "B300")
+        if core.flex_backend == "deepep"
+        else machine.sm[0] in (8, 9, 10)
+    )
     found.require(fits, "flex-dispatcher", f"{core.flex_backend} on {machine.gpu}")
 
 
@@ -236,7 +285,9 @@ def check_precision(core, cluster, found):
         least = {"delayed": (8, 9), "tensorwise": (8, 9), "blockwise": (9, 0), "mxfp8": (10, 0)}.get(core.fp8_recipe)
         if found.require(least, "fp8-recipe", f"fp8 recipe {core.fp8_recipe}"):
             fits = machine.sm >= least and not (core.fp8_recipe == "mxfp8" and machine.sm >= (12, 0))
-            found.require(fits, "fp8-device", f"fp8 {core.fp8_recipe} on {machine.gpu} of compute capability {machine.sm}")
+            found.require(
+                fits, "fp8-device", f"fp8 {core.fp8_recipe} on {machine.gpu} of compute capability {machine.sm}"
+            )
         # transformer_engine/pytorch/utils.py, assert_dim_for_fp8_exec: rows by 8, columns by 16; blocks of mxfp8 have 32.
         rows = core.sequence * core.micro_batch // core.context
         unit = 32 if core.fp8_recipe == "mxfp8" else 8
@@ -255,62 +306,114 @@ def check_attention(core, cluster, found):
         found.require(sm >= (8, 0), "flash-device", f"{core.attention} attention on {cluster.machine.gpu}")
         found.require(core.bf16 or core.fp16, "flash-precision", f"{core.attention} attention in fp32")
     if core.context > 1:
-        found.require(sm >= (8, 0), "context-device", f"CP{core.context} on {cluster.machine.gpu}: it has no fused attention")
-        found.require(core.attention not in ("unfused", "local"), "context-attention", f"CP with {core.attention} attention")
+        found.require(
+            sm >= (8, 0), "context-device", f"CP{core.context} on {cluster.machine.gpu}: it has no fused attention"
+        )
+        found.require(
+            core.attention not in ("unfused", "local"), "context-attention", f"CP with {core.attention} attention"
+        )
     if core.attention == "flash" and core.head_dim:
         found.require(core.head_dim <= 256 and core.head_dim % 8 == 0, "flash-head", f"heads of {core.head_dim}")
-        found.require(core.head_dim <= 192 or sm in ((8, 0), (9, 0), (10, 0), (12, 0)), "flash-head",
-                      f"heads of {core.head_dim} on compute capability {sm}")
+        found.require(
+            core.head_dim <= 192 or sm in ((8, 0), (9, 0), (10, 0), (12, 0)),
+            "flash-head",
+            f"heads of {core.head_dim} on compute capability {sm}",
+        )
     if core.context > 1 and core.context_method == "a2a":
         # dot_product_attention/context_parallel.py, AttnFuncWithCPAndQKVOA2A: both kinds of heads over CP
         kv_heads = max((core.kv_heads or core.heads) // core.tensor, 1)
-        found.divides(core.context, core.heads // core.tensor, "context-heads", f"heads of a rank over CP{core.context}")
-        found.divides(core.context, kv_heads, "context-heads", f"heads of keys and values of a rank over CP{core.context}")
+        found.divides(
+            core.context, core.heads // core.tensor, "context-heads", f"heads of a rank over CP{core.context}"
+        )
+        found.divides(
+            core.context, kv_heads, "context-heads", f"heads of keys and values of a rank over CP{core.context}"
+        )
 
 
-MODULES = {"core_attn", "moe_act", "layernorm", "mla_up_proj", "mlp", "moe", "shared_experts", "gdn_norm_out",
-           "gdp_in_proj", "gdp_qkv", "mhc"}
+MODULES = {
+    "core_attn",
+    "moe_act",
+    "layernorm",
+    "mla_up_proj",
+    "mlp",
+    "moe",
+    "shared_experts",
+    "gdn_norm_out",
+    "gdp_in_proj",
+    "gdp_qkv",
+    "mhc",
+}
 
 
 def check_recomputation(core, found):
     """core/transformer/transformer_config.py, recompute_*"""
     if core.recompute == "full":
-        found.require(core.recompute_method in ("block", "uniform") and core.recompute_layers > 0, "recompute",
-                      "full recomputation without a method and its number of layers")
-        found.require(core.cuda_graphs in ("none", "full_iteration"), "recompute", f"full, with {core.cuda_graphs} CUDA graphs")
+        found.require(
+            core.recompute_method in ("block", "uniform") and core.recompute_layers > 0,
+            "recompute",
+            "full recomputation without a method and its number of layers",
+        )
+        found.require(
+            core.cuda_graphs in ("none", "full_iteration"), "recompute", f"full, with {core.cuda_graphs} CUDA graphs"
+        )
     if core.recompute == "selective":
         found.require(not core.recompute_method and not core.recompute_layers, "recompute", "selective, with a method")
         found.require(set(core.recompute_modules) <= MODULES, "recompute", f"modules {core.recompute_modules}")
-        found.require("moe_act" not in core.recompute_modules or core.grouped_gemm, "recompute", "moe_act without grouped products")
-        found.require("mla_up_proj" not in core.recompute_modules or core.latent, "recompute", "mla_up_proj without latent attention")
-        found.require(not {"moe_act", "layernorm"} & set(core.recompute_modules) or not core.fp8 or
-                      core.fp8_recipe != "delayed", "recompute", "moe_act or layernorm with delayed scaling")
-        found.require("shared_experts" not in core.recompute_modules or not core.shared_overlap, "recompute",
-                      "shared_experts with --moe-shared-expert-overlap")
+        found.require(
+            "moe_act" not in core.recompute_modules or core.grouped_gemm,
+            "recompute",
+            "moe_act without grouped products",
+        )
+        found.require(
+            "mla_up_proj" not in core.recompute_modules or core.latent,
+            "recompute",
+            "mla_up_proj without latent attention",
+        )
+        found.require(
+            not {"moe_act", "layernorm"} & set(core.recompute_modules) or not core.fp8 or core.fp8_recipe != "delayed",
+            "recompute",
+            "moe_act or layernorm with delayed scaling",
+        )
+        found.require(
+            "shared_experts" not in core.recompute_modules or not core.shared_overlap,
+            "recompute",
+            "shared_experts with --moe-shared-expert-overlap",
+        )
 
 
 def check_overlap(core, found):
     if core.overlap_experts:
         # core/transformer/transformer_config.py, overlap_moe_expert_parallel_comm
         found.require(core.expert > 1, "expert-overlap", "exchanges of experts overlapped with EP1")
-        found.require(core.pipeline == 1 or core.virtual > 1, "expert-overlap", f"PP{core.pipeline} without virtual stages")
+        found.require(
+            core.pipeline == 1 or core.virtual > 1, "expert-overlap", f"PP{core.pipeline} without virtual stages"
+        )
         found.require(core.dispatcher in ("alltoall", "flex"), "expert-overlap", f"dispatcher {core.dispatcher}")
         found.require(core.recompute != "full", "expert-overlap", "full recomputation")
         found.require("moe" not in core.recompute_modules, "expert-overlap", "moe recomputed")
         found.require(not core.shared_overlap, "expert-overlap", "--moe-shared-expert-overlap")
         found.require(core.mtp_layers <= 1, "expert-overlap", f"{core.mtp_layers} modules of prediction")
-    found.require(not core.delay_wgrad or core.overlap_experts, "delay-wgrad", "delay_wgrad_compute without overlapped experts")
+    found.require(
+        not core.delay_wgrad or core.overlap_experts, "delay-wgrad", "delay_wgrad_compute without overlapped experts"
+    )
 
 
 def check_optimizer(core, file, found):
     # training/arguments.py: "--overlap-param-gather only supported with distributed optimizer, megatron fsdp"
     if core.overlap_param_gather:
-        found.require(core.distributed_optimizer or core.fsdp, "param-gather", "overlap of gathers without a distributed optimizer")
+        found.require(
+            core.distributed_optimizer or core.fsdp,
+            "param-gather",
+            "overlap of gathers without a distributed optimizer",
+        )
         found.require(core.overlap_grad_reduce, "param-gather", "overlap of gathers without that of reductions")
     if core.fsdp:
         # training/arguments.py, use_megatron_fsdp, and Megatron-Bridge's _validate_and_apply_megatron_fsdp_v1_configs
-        found.require(file.environment.get("CUDA_DEVICE_MAX_CONNECTIONS") != "1", "connections",
-                      "CUDA_DEVICE_MAX_CONNECTIONS=1 with Megatron-FSDP")
+        found.require(
+            file.environment.get("CUDA_DEVICE_MAX_CONNECTIONS") != "1",
+            "connections",
+            "CUDA_DEVICE_MAX_CONNECTIONS=1 with Megatron-FSDP",
+        )
         found.require(core.checkpoint_format == "fsdp_dtensor", "fsdp-checkpoint", f"format {core.checkpoint_format}")
     else:
         found.require(core.checkpoint_format != "fsdp_dtensor", "fsdp-checkpoint", "fsdp_dtensor without Megatron-FSDP")
@@ -323,12 +426,24 @@ def check_user_buffers(core, file, cluster, place, found):
     passes handles over multi-node NVLink (has_mnnvl_fabric) or a Unix socket of the host, and nothing else."""
     hosts, processes = place
     machine = cluster.machine
-    if not found.require(machine.domain_gpus > 1, "overlap-without-nvlink",
-                         f"tensor overlap of TP{core.tensor} on {machine.gpu}, which has no NVLink"):
+    if not found.require(
+        machine.domain_gpus > 1,
+        "overlap-without-nvlink",
+        f"tensor overlap of TP{core.tensor} on {machine.gpu}, which has no NVLink",
+    ):
         return
-    found.require(cluster.in_one_domain(core.tensor, hosts * processes, processes), "overlap-over-nodes",
-                  f"tensor overlap of TP{core.tensor} beyond NVLink domains of {machine.domain_gpus} {machine.gpu}")
-    found.require(machine.multicast or file.environment.get("UB_SKIPMC") == "1", "overlap-without-multicast",
-                  f"tensor overlap on {machine.gpu}, which has no multicast, without UB_SKIPMC=1")
+    found.require(
+        cluster.in_one_domain(core.tensor, hosts * processes, processes),
+        "overlap-over-nodes",
+        f"tensor overlap of TP{core.tensor} beyond NVLink domains of {machine.domain_gpus} {machine.gpu}",
+    )
+    found.require(
+        machine.multicast or file.environment.get("UB_SKIPMC") == "1",
+        "overlap-without-multicast",
+        f"tensor overlap on {machine.gpu}, which has no multicast, without UB_SKIPMC=1",
+    )
+    # its README.rst, "System requirements": Blackwell, Hopper, Ada, Ampere
     found.require(machine.sm >= (8, 0), "overlap-device", f"tensor overlap on {machine.gpu}")
-    found.divides(core.tensor, core.sequence * core.micro_batch // core.context, "overlap-shape", f"rows over TP{core.tensor}")
+    found.divides(
+        core.tensor, core.sequence * core.micro_batch // core.context, "overlap-shape", f"rows over TP{core.tensor}"
+    )

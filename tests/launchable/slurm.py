@@ -3,6 +3,7 @@
 No host runs slurmd: nodes in state CLOUD count as powered down and are scheduled all the same (slurm.conf(5), NodeName,
 State; https://slurm.schedmd.com/elastic_computing.html). `sbatch --test-only` validates a script's options against them
 and says when and where it would start; nothing is submitted. Authentication is auth/none, which has no keys."""
+
 import os
 import pathlib
 import shutil
@@ -75,14 +76,20 @@ class Slurm:
         for name, count in sorted(self.hosts.items()):
             nodes = f"{name}-[1-{count}]" if count > 1 else f"{name}-1"
             gpus = MACHINES[name].host_gpus
-            lines.append(f"NodeName={nodes} CPUs=64 RealMemory=1000000 Gres=gpu:{gpus} State=CLOUD\n"
-                         f"PartitionName={name} Nodes={nodes} MaxTime=INFINITE State=UP\n")
+            lines.append(
+                f"NodeName={nodes} CPUs=64 RealMemory=1000000 Gres=gpu:{gpus} State=CLOUD\n"
+                f"PartitionName={name} Nodes={nodes} MaxTime=INFINITE State=UP\n"
+            )
         (self.folder / "slurm.conf").write_text("".join(lines))
         (self.folder / "gres.conf").write_text("")
         self.environment = {**os.environ, "SLURM_CONF": str(self.folder / "slurm.conf")}
         self.output = open(self.folder / "output", "w")
-        self.process = subprocess.Popen(["slurmctld", "-D", "-f", str(self.folder / "slurm.conf")], stdout=self.output,
-                                        stderr=subprocess.STDOUT, env=self.environment)
+        self.process = subprocess.Popen(
+            ["slurmctld", "-D", "-f", str(self.folder / "slurm.conf")],
+            stdout=self.output,
+            stderr=subprocess.STDOUT,
+            env=self.environment,
+        )
         self.wait()
         return self
 
@@ -109,6 +116,10 @@ class Slurm:
 
     def refusal(self, script, machine):
         """Why sbatch does not take a script on a machine's hosts; None where it does."""
-        done = subprocess.run(["sbatch", "--test-only", f"--partition={machine}", str(script)], env=self.environment,
-                              capture_output=True, text=True)
+        done = subprocess.run(
+            ["sbatch", "--test-only", f"--partition={machine}", str(script)],
+            env=self.environment,
+            capture_output=True,
+            text=True,
+        )
         return None if done.returncode == 0 else (done.stderr.strip().splitlines() or ["no reason"])[-1]

@@ -22,7 +22,8 @@ CHECKS = {
 
 
 def check_file(text, trainer, cluster, plan=None):
-    """The findings of one file. `plan`: the fields of the plan that it was exported from, whose split it has to have."""
+    """The findings of one file. `plan`: the fields of the plan that it was exported from, whose split it has to
+    have."""
     found = Findings()
     try:
         sizes = CHECKS[trainer](Exported(text), Cluster.of(cluster), found)

@@ -135,8 +135,8 @@ class FiveWays(unittest.TestCase):
         self.assertEqual(rules(text, "megatron", "dgx-b200:2"), set())
 
     def test_tensor_beyond_key_heads(self):
-        # eight heads of keys: Megatron-Core repeats them for TP16; torchtitan and Megatron-DeepSpeed do not, and no one takes
-        # TP12 of 96 heads
+        # eight heads of keys: Megatron-Core repeats them for TP16; torchtitan and Megatron-DeepSpeed do not, and no one
+        # takes TP12 of 96 heads
         text = changed(
             export("torchtitan", H100, *DENSE, *"--tensor 8 --data 2 --sequence-parallel --zero-stage 3".split()),
             ("tensor_parallel_degree = 8", "tensor_parallel_degree = 16"),
@@ -382,8 +382,8 @@ class Parts(unittest.TestCase):
         self.assertEqual(names - set(MACHINES), set())
 
     def test_useful_work_is_six_flops_a_parameter_and_half_of_the_attention(self):
-        # arXiv 2104.04473, equation 3, without the pass of recomputation: 72 B s l h^2 (1 + s / 6h), so 12 l h s a token for
-        # attention, of which a causal mask needs half: 6 x 96 x 12,288 x 2,048 = 14,495,514,624.
+        # arXiv 2104.04473, equation 3, without the pass of recomputation: 72 B s l h^2 (1 + s / 6h), so 12 l h s a
+        # token for attention, of which a causal mask needs half: 6 x 96 x 12,288 x 2,048 = 14,495,514,624.
         gpt3 = {
             "parameters": {"active": 175_000_000_000, "token_embedding": 600_000_000, "position_embedding": 25_000_000},
             "layers": 96,

@@ -1,4 +1,5 @@
-"""Megatron-DeepSpeed 4efb479d5317 (2025-07-16) on DeepSpeed edaa72212672 (2026-08-22): flags and a JSON configuration."""
+"""Megatron-DeepSpeed 4efb479d5317 (2025-07-16) on DeepSpeed edaa72212672 (2026-08-22): flags and a JSON
+configuration."""
 
 from megatron import Flags
 import hosts
@@ -26,8 +27,9 @@ def check(file, cluster, found):
 
 def check_connections(file, place, found):
     """megatron/arguments.py, validate_args: "Using sequence parallelism requires setting the environment variable
-    CUDA_DEVICE_MAX_CONNECTIONS to 1". The processes of other hosts get what a file .deepspeed_env says, and of the shell's
-    environment only names that begin with some prefixes, this one not (deepspeed/launcher/runner.py, EXPORT_ENVS)."""
+    CUDA_DEVICE_MAX_CONNECTIONS to 1". The processes of other hosts get what a file .deepspeed_env says, and of the
+    shell's environment only names that begin with some prefixes, this one not (deepspeed/launcher/runner.py,
+    EXPORT_ENVS)."""
     lines = [line.strip() for line in file.files.get(".deepspeed_env", "").splitlines()]
     here = file.environment.get("CUDA_DEVICE_MAX_CONNECTIONS") == "1" and place and place[0] == 1
     found.require(

@@ -45,9 +45,9 @@ class Job:
 
 
 def draw(models, profiles, seed):
-    """Endless jobs. `models`: as `trivium models --json` lists them, `profiles`: as `trivium profiles --json`. The number
-    of nodes is drawn among those that hold the model's state and not many times more, so that most jobs have a plan; every
-    trainer comes as often as the others."""
+    """Endless jobs. `models`: as `trivium models --json` lists them, `profiles`: as `trivium profiles --json`. The
+    number of nodes is drawn among those that hold the model's state and not many times more, so that most jobs have a
+    plan; every trainer comes as often as the others."""
     random_of = random.Random(seed)
     models = [model for model in models if model["parameters"] > 2e8]
     profiles = [profile for profile in profiles if profile["name"] in MACHINES]

@@ -22,10 +22,12 @@ class Machine:
         return self.host_gpus * self.hosts
 
 
-# NVIDIA DGX-1 (8 V100 in a cube mesh, NVLink 2) and AWS p3.16xlarge, which is the same board; DGX-2 (16 V100, NVSwitch).
+# NVIDIA DGX-1 (8 V100 in a cube mesh, NVLink 2) and AWS p3.16xlarge, which is the same board; DGX-2 (16 V100,
+# NVSwitch).
 V100 = Machine("V100", (7, 0), host_gpus=8, domain_gpus=8)
 DGX2 = Machine("V100", (7, 0), host_gpus=16, domain_gpus=16)
-# IDRIS, Jean Zay: "4 GPUs Nvidia Tesla V100 SXM2" a node (http://www.idris.fr/eng/jean-zay/cpu/jean-zay-cpu-hw-eng.html)
+# IDRIS, Jean Zay: "4 GPUs Nvidia Tesla V100 SXM2" a node
+# (http://www.idris.fr/eng/jean-zay/cpu/jean-zay-cpu-hw-eng.html)
 JEAN_ZAY_V100 = Machine("V100", (7, 0), host_gpus=4, domain_gpus=4)
 # NVIDIA DGX A100 data sheet: eight A100, six NVSwitches of the second generation (no multicast).
 A100 = Machine("A100", (8, 0), host_gpus=8, domain_gpus=8)
@@ -33,7 +35,8 @@ A100 = Machine("A100", (8, 0), host_gpus=8, domain_gpus=8)
 A100_PCIE = Machine("A100 PCIe", (8, 0), host_gpus=8, domain_gpus=1)
 H100_PCIE = Machine("H100 PCIe", (9, 0), host_gpus=8, domain_gpus=1)
 # NVIDIA L40S data sheet: "NVLink support: no". GeForce RTX 4090: no NVLink, and the driver offers no peer access
-# (NVIDIA staff, https://forums.developer.nvidia.com/t/standard-nvidia-cuda-tests-fail-with-dual-rtx-4090-linux-box/233202).
+# (NVIDIA staff,
+# https://forums.developer.nvidia.com/t/standard-nvidia-cuda-tests-fail-with-dual-rtx-4090-linux-box/233202).
 L40S = Machine("L40S", (8, 9), host_gpus=8, domain_gpus=1)
 RTX_4090 = Machine("RTX 4090", (8, 9), host_gpus=8, domain_gpus=1)
 # NVIDIA DGX H100, HGX H200, DGX B200 and DGX B300 data sheets: eight GPUs, NVSwitch of the third generation or newer.
@@ -103,7 +106,8 @@ MACHINES = {
 
 @dataclasses.dataclass(frozen=True)
 class Cluster:
-    """So many of our "nodes" of one machine, as hosts in the order in which Slurm fills them: racks after each other."""
+    """So many of our "nodes" of one machine, as hosts in the order in which Slurm fills them: racks after each
+    other."""
 
     name: str
     machine: Machine

@@ -41,8 +41,8 @@ def check_hosts(file, cluster, found):
 
 
 def check_sbatch(file, nodes, processes, found):
-    """Slurm's sbatch(1): --nodes hosts with --gpus-per-node GPUs each. One task a host starts torchrun, which starts the
-    rest, so every host needs a task, and as many GPUs as torchrun starts processes."""
+    """Slurm's sbatch(1): --nodes hosts with --gpus-per-node GPUs each. One task a host starts torchrun, which starts
+    the rest, so every host needs a task, and as many GPUs as torchrun starts processes."""
     said = file.sbatch
     found.require(
         said.get("nodes") == str(nodes),
@@ -63,8 +63,8 @@ def check_sbatch(file, nodes, processes, found):
 
 
 def check_hostfile(file, nodes, processes, found):
-    """deepspeed/launcher/runner.py, fetch_hostfile: without the file, --num_nodes above 1 raises "Num nodes is >1 but no
-    extra nodes available via hostfile"; lines are "NAME slots=N" (_parse_hostfile)."""
+    """deepspeed/launcher/runner.py, fetch_hostfile: without the file, --num_nodes above 1 raises "Num nodes is >1 but
+    no extra nodes available via hostfile"; lines are "NAME slots=N" (_parse_hostfile)."""
     if nodes == 1:
         return
     if not found.require("hostfile" in file.launch, "no-hostfile", f"--num_nodes {nodes} without --hostfile"):

@@ -3,10 +3,11 @@
 
 launchable.py TRIVIUM [--jobs N] [--all] [--seed N] [--keep FOLDER] [--without-slurm] [--without-economy] [--workers N]
 
-Plans jobs drawn from the shipped models, machines and trainers until N (300; --all: 2,000) have a plan, exports each, and
-checks the file by the trainers' own rules (checker.py), by a real Slurm (slurm.py) and, for what is faster than published
-runs or slower than with less, by economy.py. Prints a table by trainer and by machine, and for every kind of failure how
-often it came and the command that shows it. Exit code 1 where anything failed. --keep: files and plans stay there."""
+Plans jobs drawn from the shipped models, machines and trainers until N (300; --all: 2,000) have a plan, exports each,
+and checks the file by the trainers' own rules (checker.py), by a real Slurm (slurm.py) and, for what is faster than
+published runs or slower than with less, by economy.py. Prints a table by trainer and by machine, and for every kind of
+failure how often it came and the command that shows it. Exit code 1 where anything failed. --keep: files and plans stay
+there."""
 
 import argparse
 import collections
@@ -69,6 +70,7 @@ def try_job(program, job, folder):
         outcome.findings = [failure_of("plan-fails", done)]
         return outcome
     outcome.result = json.loads(done.stdout)
+    (folder / "result.json").write_text(done.stdout)
     done = program.run("export", plan, "--to", job.trainer, "-o", script)
     if done.returncode != 0:
         outcome.findings = [failure_of("export-fails", done)]
@@ -208,7 +210,7 @@ def main():
         if given.without_economy:
             print("economy: left out, as --without-economy asks")
         else:
-            failed += economy.check(program, outcomes)
+            failed += economy.check(program, outcomes, given.seed, given.all, given.workers)
         failed += print_outcomes(outcomes)
     enough = sum(outcome.planned for outcome in outcomes) >= count
     if not enough:

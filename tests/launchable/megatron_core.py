@@ -75,6 +75,12 @@ class Core:
     def model_size(self):
         return self.tensor * self.pipeline * self.context
 
+    @property
+    def has_dense_layers(self):
+        """moe_layer_freq: 1 where every layer has experts, N where every Nth has, or a list with 0 where none are."""
+        every = self.layer_frequency == 1 or isinstance(self.layer_frequency, list) and 0 not in self.layer_frequency
+        return not (self.experts and every)
+
 
 def check_core(core, file, cluster, place, found):
     """`place`: (hosts, processes a host), or None where the file does not say."""
@@ -119,7 +125,8 @@ def check_shapes(core, found):
         f"{kv_heads} heads of keys and values over TP{tensor}: neither divides the other",
     )
     # core/tensor_parallel/layers.py: ColumnParallelLinear, RowParallelLinear divide() what they split.
-    found.divides(tensor, core.ffn, "tensor-ffn", f"ffn_hidden_size over TP{tensor}")
+    if core.has_dense_layers:
+        found.divides(tensor, core.ffn, "tensor-ffn", f"ffn_hidden_size over TP{tensor}")
     if core.sequence_parallel:
         # core/tensor_parallel/mappings.py, _split_along_first_dim: the sequence that a rank has is split over TP.
         found.divides(tensor, core.sequence // core.context, "sequence-parallel", f"tokens of a rank over TP{tensor}")
@@ -167,8 +174,8 @@ def check_pipeline(core, world, found):
             "virtual-stages",
             f"{core.virtual} chunks a stage with PP{core.pipeline}, overlap_p2p_comm {core.overlap_p2p}",
         )
-        # core/pipeline_parallel/schedules.py, forward_backward_pipelining_with_interleaving: groups of PP micro-batches,
-        # and none of what remains may be smaller than PP.
+        # core/pipeline_parallel/schedules.py, forward_backward_pipelining_with_interleaving: groups of PP
+        # micro-batches, and none of what remains may be smaller than PP.
         found.require(
             rounds >= core.pipeline and rounds % core.pipeline == 0,
             "virtual-micro-batches",
@@ -177,8 +184,8 @@ def check_pipeline(core, world, found):
 
 
 def layout_stages(text):
-    """core/transformer/pipeline_parallel_layer_layout.py, parse_str_to_list: commas are decoration, x*N and (xyz)*N repeat,
-    | parts stages."""
+    """core/transformer/pipeline_parallel_layer_layout.py, parse_str_to_list: commas are decoration, x*N and (xyz)*N
+    repeat, | parts stages."""
     text = text.replace(",", "").replace(" ", "")
     text = re.sub(r"\(([^()]+)\)\*(\d+)", lambda m: m[1] * int(m[2]), text)
     text = re.sub(r"(.)\*(\d+)", lambda m: m[1] * int(m[2]), text)
@@ -288,12 +295,18 @@ def check_precision(core, cluster, found):
             found.require(
                 fits, "fp8-device", f"fp8 {core.fp8_recipe} on {machine.gpu} of compute capability {machine.sm}"
             )
-        # transformer_engine/pytorch/utils.py, assert_dim_for_fp8_exec: rows by 8, columns by 16; blocks of mxfp8 have 32.
+        # transformer_engine/pytorch/utils.py, assert_dim_for_fp8_exec: rows by 8, columns by 16; blocks of mxfp8 have
+        # 32.
         rows = core.sequence * core.micro_batch // core.context
         unit = 32 if core.fp8_recipe == "mxfp8" else 8
         found.divides(unit, rows, "fp8-shape", f"rows of a product in {core.fp8_recipe} fp8")
-        for name, columns in {"hidden": core.hidden, "ffn of a rank": core.ffn // core.tensor}.items():
-            found.divides(max(unit, 16), columns, "fp8-shape", f"{name} in {core.fp8_recipe} fp8")
+        columns = {"hidden": core.hidden}
+        if core.has_dense_layers:
+            columns["ffn of a rank"] = core.ffn // core.tensor
+        if core.experts:
+            columns["ffn of an expert"] = (core.expert_ffn or core.ffn) // (core.expert_tensor or core.tensor)
+        for name, width in columns.items():
+            found.divides(max(unit, 16), width, "fp8-shape", f"{name} in {core.fp8_recipe} fp8")
         found.require(not core.fp4, "fp8-recipe", "fp8 and fp4 at once")
     found.require(not core.fp4 or machine.sm >= (10, 0), "fp8-device", f"nvfp4 on {machine.gpu}")
 
@@ -314,11 +327,8 @@ def check_attention(core, cluster, found):
         )
     if core.attention == "flash" and core.head_dim:
         found.require(core.head_dim <= 256 and core.head_dim % 8 == 0, "flash-head", f"heads of {core.head_dim}")
-        found.require(
-            core.head_dim <= 192 or sm in ((8, 0), (9, 0), (10, 0), (12, 0)),
-            "flash-head",
-            f"heads of {core.head_dim} on compute capability {sm}",
-        )
+        # Hopper and Blackwell have newer FlashAttentions, which may take more.
+        found.require(core.head_dim <= 192 or sm != (8, 9), "flash-head", f"heads of {core.head_dim} on sm89")
     if core.context > 1 and core.context_method == "a2a":
         # dot_product_attention/context_parallel.py, AttnFuncWithCPAndQKVOA2A: both kinds of heads over CP
         kv_heads = max((core.kv_heads or core.heads) // core.tensor, 1)
@@ -420,10 +430,11 @@ def check_optimizer(core, file, found):
 
 
 def check_user_buffers(core, file, cluster, place, found):
-    """Transformer Engine, examples/pytorch/comm_gemm_overlap/README.md: "Tensor-parallel GPUs must be on a single node, and
-    connected over NVLink/NVSwitch", "Devices older than compute capability 9.0 require UB_SKIPMC=1"; pytorch/module/base.py,
-    initialize_ub, raises without multicast unless it is set; common/comm_gemm_overlap/userbuffers/userbuffers-host.cpp
-    passes handles over multi-node NVLink (has_mnnvl_fabric) or a Unix socket of the host, and nothing else."""
+    """Transformer Engine, examples/pytorch/comm_gemm_overlap/README.md: "Tensor-parallel GPUs must be on a single node,
+    and connected over NVLink/NVSwitch", "Devices older than compute capability 9.0 require UB_SKIPMC=1";
+    pytorch/module/base.py, initialize_ub, raises without multicast unless it is set;
+    common/comm_gemm_overlap/userbuffers/userbuffers-host.cpp passes handles over multi-node NVLink (has_mnnvl_fabric)
+    or a Unix socket of the host, and nothing else."""
     hosts, processes = place
     machine = cluster.machine
     if not found.require(

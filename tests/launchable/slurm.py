@@ -1,4 +1,5 @@
-"""A Slurm of our own: slurmctld in a temporary folder, which knows the shipped machines as partitions of hosts with GPUs.
+"""A Slurm of our own: slurmctld in a temporary folder, which knows the shipped machines as partitions of hosts with
+GPUs.
 
 No host runs slurmd: nodes in state CLOUD count as powered down and are scheduled all the same (slurm.conf(5), NodeName,
 State; https://slurm.schedmd.com/elastic_computing.html). `sbatch --test-only` validates a script's options against them

@@ -99,8 +99,8 @@ def check(file, cluster, found):
 
 
 def check_parallel_dims(config, place, found):
-    """torchtitan/distributed/parallel_dims.py: _validate, and the sparse mesh of build_mesh, which _unflatten refuses where
-    its degrees do not multiply to the world."""
+    """torchtitan/distributed/parallel_dims.py: _validate, and the sparse mesh of build_mesh, which _unflatten refuses
+    where its degrees do not multiply to the world."""
     degree = lambda name, default=1: config.get(f"parallelism.{name}", default)
     sizes = {
         "replicate": degree("data_parallel_replicate_degree"),
@@ -173,8 +173,8 @@ def check_batch(config, sizes, found):
 
 
 def check_shapes(config, model, sizes, found):
-    """models/*/model/model.py: projections are split by columns (ColwiseParallel) and viewed as whole heads, so TP divides
-    heads of queries and of keys and values; distributed/expert_parallel.py shares experts out over EP."""
+    """models/*/model/model.py: projections are split by columns (ColwiseParallel) and viewed as whole heads, so TP
+    divides heads of queries and of keys and values; distributed/expert_parallel.py shares experts out over EP."""
     heads = model.get("n_heads")
     if heads:
         found.divides(sizes["tp"], heads, "tensor-heads", f"heads over TP{sizes['tp']}")
@@ -189,6 +189,9 @@ def check_shapes(config, model, sizes, found):
     )
     if experts:
         found.divides(sizes["ep"], experts, "expert-parallel", f"experts over EP{sizes['ep']}")
+        # distributed/expert_parallel.py: without EP, TensorParallel splits every expert over TP; with it, ETP does
+        split = sizes["etp"] if sizes["ep"] > 1 else sizes["tp"]
+        found.divides(split, model.get("moe_inter_dim", split), "expert-ffn", f"moe_inter_dim over {split}")
     elif model:
         found.require(sizes["ep"] == 1, "expert-parallel", f"EP{sizes['ep']} in a model without experts")
     # models/gpt_oss and deepseek_v3: "Context Parallel only supports SDPA attention"
@@ -198,7 +201,8 @@ def check_shapes(config, model, sizes, found):
         f"CP{sizes['cp']} with {model.get('attn_type')} attention",
     )
     if sizes["pp"] > 1:
-        # models/qwen3/model/model.py, init_weights: `assert self.tok_embeddings is not None and self.output is not None`
+        # models/qwen3/model/model.py, init_weights: `assert self.tok_embeddings is not None and self.output is not
+        # None`
         found.require(not model.get("enable_weight_tying"), "tied-pipeline", f"tied embeddings over PP{sizes['pp']}")
 
 
@@ -279,8 +283,8 @@ def check_converters(config, cluster, sizes, found):
 
 def check_async_tensor(config, cluster, sizes, place, found):
     """distributed/tensor_parallel.py: needs the compiled model. The compiled code exchanges in symmetric memory, which
-    PyTorch 2.9, torch/csrc/distributed/c10d/symm_mem/CUDASymmetricMemory.cu, maps into every rank of the group: a fabric
-    handle over multi-node NVLink, else a file descriptor of one host, and peer access either way."""
+    PyTorch 2.9, torch/csrc/distributed/c10d/symm_mem/CUDASymmetricMemory.cu, maps into every rank of the group: a
+    fabric handle over multi-node NVLink, else a file descriptor of one host, and peer access either way."""
     if not config.get("parallelism.enable_async_tensor_parallel", False) or sizes["tp"] == 1:
         return
     compiled = config.get("compile.enable", False) and "model" in config.get("compile.components", ["model", "loss"])

@@ -292,7 +292,7 @@ BREAKS = [
         [*DENSE, *"--data 16 --zero-stage 3".split()],
         [(r"\[parallelism\]", "[parallels]")],
         H100,
-        {"unknown-section"},
+        {"unknown-name"},
     ),
     (
         "torchtitan",
@@ -300,6 +300,13 @@ BREAKS = [
         [(r"\"1F1B\"", '"InterleavedZeroBubble"')],
         H100,
         {"schedule-compile"},
+    ),
+    (
+        "torchtitan",
+        [*DENSE, *"--data 16 --zero-stage 3".split()],
+        [("tensor_parallel_degree", "tensor_degree"), ('mode = "none"', 'mode = "some"')],
+        H100,
+        {"unknown-name", "unknown-value"},
     ),
     # 64 / 4 replicas = 16 micro-batches of one; of eight, two for four stages
     (

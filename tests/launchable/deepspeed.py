@@ -4,9 +4,27 @@ configuration."""
 from megatron import Flags
 import hosts
 
+# Options of Megatron-LM's that megatron/arguments.py has not: argparse ends with "unrecognized arguments".
+UNKNOWN = (
+    "add-qkv-bias",
+    "attention-backend",
+    "expert-model-parallel-size",
+    "context-parallel-size",
+    "group-query-attention",
+    "mock-data",
+    "moe-grouped-gemm",
+    "multi-latent-attention",
+    "num-query-groups",
+    "pipeline-model-parallel-layout",
+    "position-embedding-type",
+    "qk-layernorm",
+)
+
 
 def check(file, cluster, found):
     place = hosts.check_hosts(file, cluster, found)
+    unknown = [name for name in UNKNOWN if name in file.arguments]
+    found.require(not unknown, "unknown-name", f"Megatron-DeepSpeed has no --{', --'.join(unknown)}")
     flags, config = Flags(file.arguments), file.json()
     sizes = {
         "tensor": flags.number("tensor-model-parallel-size", 1),

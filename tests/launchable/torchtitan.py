@@ -17,26 +17,37 @@ SCHEDULES = {
     "zbvzerobubble": (True, True, True),
     "dualpipev": (True, True, True),
 }
-# torchtitan/config/manager.py refuses names it does not know: tables of config/job_config.py that we write.
-SECTIONS = {
-    "job",
-    "profiling",
-    "metrics",
-    "model",
-    "optimizer",
-    "lr_scheduler",
-    "training",
-    "parallelism",
-    "checkpoint",
-    "activation_checkpoint",
-    "compile",
-    "quantize",
-    "comm",
-    "memory_estimation",
-    "fault_tolerance",
-    "experimental",
-    "validation",
-    "debug",
+# torchtitan/config/manager.py, _dict_to_dataclass, refuses names that config/job_config.py has not: its tables, and the
+# fields of those that set how a job runs.
+SECTIONS = set(
+    "job profiling metrics model optimizer lr_scheduler training parallelism checkpoint activation_checkpoint compile"
+    " quantize comm memory_estimation fault_tolerance experimental validation debug".split()
+)
+FIELDS = {
+    "model": "name flavor hf_assets_path tokenizer_path converters print_after_conversion",
+    "optimizer": "name lr beta1 beta2 eps weight_decay implementation early_step_in_backward",
+    "lr_scheduler": "warmup_steps total_steps decay_ratio decay_type min_lr_factor",
+    "training": "dataset dataset_path local_batch_size global_batch_size seq_len max_norm steps enable_cpu_offload dtype"
+    " mixed_precision_param mixed_precision_reduce gc_freq gc_debug dataloader",
+    "parallelism": "data_parallel_replicate_degree data_parallel_shard_degree fsdp_reshard_after_forward"
+    " tensor_parallel_degree disable_loss_parallel enable_async_tensor_parallel pipeline_parallel_degree"
+    " module_fqns_per_model_part pipeline_parallel_first_stage_less_layers pipeline_parallel_last_stage_less_layers"
+    " pipeline_parallel_layers_per_stage pipeline_parallel_schedule pipeline_parallel_schedule_csv"
+    " pipeline_parallel_microbatch_size pipeline_parallel_expert_parallel_overlap context_parallel_degree"
+    " context_parallel_load_balancer context_parallel_rotate_method expert_parallel_degree"
+    " expert_tensor_parallel_degree expert_parallel_comm_backend",
+    "activation_checkpoint": "mode selective_ac_option per_op_sac_force_recompute_mm_shapes_by_fqns early_stop"
+    " memory_budget visualize_memory_budget_pareto preserve_rng_state determinism_check debug",
+    "compile": "enable components backend",
+    "experimental": "custom_import custom_args_module",
+}
+# Literal types of config/job_config.py.
+CHOICES = {
+    "parallelism.fsdp_reshard_after_forward": ("default", "always", "never"),
+    "training.mixed_precision_param": ("bfloat16", "float32"),
+    "training.mixed_precision_reduce": ("float32",),
+    "activation_checkpoint.mode": ("selective", "full", "memory_budget", "none"),
+    "quantize.linear.float8.recipe_name": ("tensorwise", "rowwise", "rowwise_with_gw_hp"),
 }
 
 
@@ -85,7 +96,7 @@ def shipped_flavors():
 def check(file, cluster, found):
     place = hosts.check_hosts(file, cluster, found)
     config = Config(file.toml())
-    found.require(set(config.tables) <= SECTIONS, "unknown-section", f"tables {sorted(set(config.tables) - SECTIONS)}")
+    check_names(config, found)
     model = model_of(file, config)
     found.require(model, "unknown-flavor", f"{config.get('model.name')} {config.get('model.flavor')}")
     sizes = check_parallel_dims(config, place, found)
@@ -96,6 +107,16 @@ def check(file, cluster, found):
     check_async_tensor(config, cluster, sizes, place, found)
     check_device(config, cluster, found)
     return {"tensor": sizes["tp"], "pipeline": sizes["pp"], "context": sizes["cp"], "expert": sizes["ep"]}
+
+
+def check_names(config, found):
+    unknown = set(config.tables) - SECTIONS
+    for table, fields in FIELDS.items():
+        unknown |= {f"{table}.{name}" for name in set(config.get(table, {})) - set(fields.split())}
+    found.require(not unknown, "unknown-name", f"torchtitan has no {', '.join(sorted(unknown))}")
+    for name, choices in CHOICES.items():
+        said = config.get(name)
+        found.require(said is None or said in choices, "unknown-value", f"{name} is {said}")
 
 
 def check_parallel_dims(config, place, found):

@@ -170,7 +170,7 @@ BREAKS = [
     ("megatron", OVERLAPPED, [("--num-layers 32", "--num-layers 33")], H100, {"stage-layers"}),
     ("megatron", OVERLAPPED, [("global-batch-size 64", "global-batch-size 63")], H100, {"batch"}),
     ("megatron", OVERLAPPED, [("--nnodes 2", "--nnodes 3")], H100, {"sbatch-nodes", "more-than-cluster", "batch"}),
-    ("megatron", OVERLAPPED, [("seq-length 8192", "seq-length 8190")], H100, {"sequence-parallel", "overlap-shape"}),
+    ("megatron", OVERLAPPED, [("seq-length 8192", "seq-length 8190")], H100, {"sequence-parallel"}),
     ("megatron", OVERLAPPED, [("seq-length 8192", "seq-length 16384")], H100, {"positions"}),
     ("megatron", OVERLAPPED, [("--ffn-hidden-size 14336", "--ffn-hidden-size 14338")], H100, {"tensor-ffn"}),
     ("megatron", OVERLAPPED, [("--gpus-per-node=8", "--gpus-per-node=4")], H100, {"sbatch-gpus"}),

@@ -455,6 +455,3 @@ def check_user_buffers(core, file, cluster, place, found):
     )
     # its README.rst, "System requirements": Blackwell, Hopper, Ada, Ampere
     found.require(machine.sm >= (8, 0), "overlap-device", f"tensor overlap on {machine.gpu}")
-    found.divides(
-        core.tensor, core.sequence * core.micro_batch // core.context, "overlap-shape", f"rows over TP{core.tensor}"
-    )

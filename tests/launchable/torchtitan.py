@@ -152,7 +152,8 @@ def check_parallel_dims(config, place, found):
             f"EP{sizes['ep']} ETP{sizes['etp']} in shard {sizes['shard']} x CP{sizes['cp']} x TP{sizes['tp']}",
         )
     # models/llama3/infra/parallelize.py, parallelize_llama: "DDP has not supported > 1D parallelism"
-    if sizes["replicate"] > 1 and sizes["shard"] == sizes["cp"] == 1 and world:
+    alone = sizes["replicate"] > 1 and sizes["shard"] == sizes["cp"] == 1
+    if alone and world and config.get("model.name") == "llama3":
         found.require(
             world == sizes["replicate"],
             "replicas-alone",

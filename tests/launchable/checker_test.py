@@ -326,7 +326,11 @@ BREAKS = [
     (
         "torchtitan",
         [*DENSE, *"--pipeline 2 --data 8 --zero-stage 2".split()],
-        [("replicate_degree = 1", "replicate_degree = 8"), ("shard_degree = 8", "shard_degree = 1")],
+        [
+            ("replicate_degree = 1", "replicate_degree = 8"),
+            ("shard_degree = 8", "shard_degree = 1"),
+            ('name = "trivium"', 'name = "llama3"'),
+        ],
         H100,
         {"replicas-alone", "runs-in-fp32"},
     ),

@@ -34,6 +34,9 @@ RECORDS = 24  # published records whose own job is planned, too; all of them wit
 MOST_GPUS = 1024
 SWEPT = 3  # drawn jobs that are swept as ./dev proofs does, each with some 25 searches
 SWEPT_WITHIN_S = 0.3
+FAMILIES_TRIED = 8  # rows of "other families" that are searched by themselves
+FAMILY_TOLERANCE = 0.005
+SPLIT = ("tensor", "context", "pipeline", "expert")
 
 Shape = collections.namedtuple("Shape", "layers hidden heads experts")
 Kind = collections.namedtuple("Kind", "model gpu bits family")
@@ -203,5 +206,37 @@ def check_better(program, outcomes):
     return int(done.returncode != 0)
 
 
+def check_families(program, outcomes, seed, workers):
+    """A row of "other families" is the best of its split, as a search of that split alone finds. Returns how many are
+    not."""
+    rows = [
+        (outcome, row)
+        for outcome in outcomes
+        if outcome.result and outcome.result["search"]["seconds"] < 2
+        for row in outcome.result["others"][:2]
+    ]
+    rows = random.Random(seed).sample(rows, min(FAMILIES_TRIED, len(rows)))
+
+    def alone(outcome, plan):
+        split = [word for name in SPLIT for word in ("--fix", f"{name}={plan[name]}")]
+        done = program.run("plan", *outcome.job.options, *split, "--threads", 1, "--json")
+        best = json.loads(done.stdout)["best"] if done.returncode == 0 else None
+        return (best["iteration_s"] if best else float("inf")), " ".join(split)
+
+    worse = 0
+    with concurrent.futures.ThreadPoolExecutor(workers) as pool:
+        found = list(pool.map(lambda row: alone(row[0], row[1]["plan"]), rows))
+    for (outcome, row), (seconds, split) in zip(rows, found):
+        if row["iteration_s"] > seconds * (1 + FAMILY_TOLERANCE):
+            worse += 1
+            print(f"  a family of {row['iteration_s']:.4g} s has {seconds:.4g} s: {outcome.job.command()} {split}")
+    print(f"economy: {len(rows)} rows of other families searched alone, {worse} more than 0.5 % from their best")
+    return worse
+
+
 def check(program, outcomes, seed, all_of_them, workers):
-    return check_published(program, outcomes, seed, all_of_them, workers) + check_better(program, outcomes)
+    return (
+        check_published(program, outcomes, seed, all_of_them, workers)
+        + check_families(program, outcomes, seed, workers)
+        + check_better(program, outcomes)
+    )

@@ -387,6 +387,13 @@ class Parts(unittest.TestCase):
         self.assertEqual(file.environment, {"A": "1", "B": "2", "C": None})
         self.assertEqual((file.toml(), file.program, file.launch_number("nnodes")), ({"n": 3}, "titan", 2))
 
+    def test_variables_are_set_before_a_command_and_in_python_too(self):
+        file = Exported(
+            "# A=1 B=2 torchrun --nnodes 2 --nproc-per-node 8 THIS_FILE\nimport os\n"
+            'os.environ["C"] = "3"\nos.environ.setdefault("D", "4")\n'
+        )
+        self.assertEqual(file.environment, {"A": "1", "B": "2", "C": "3", "D": "4"})
+
     def test_every_shipped_machine_is_known(self):
         listed = subprocess.run([TRIVIUM, "profiles", "--json"], capture_output=True, text=True, check=True).stdout
         names = set(re.findall(r'"name": "([^"]+)"', listed)) - {"generic-cpu"}

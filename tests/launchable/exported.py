@@ -70,9 +70,12 @@ class Exported:
             for word in words:
                 name, _, value = word.partition("=")
                 found[name] = value if verb == "export" else None
+        # Python: os.environ["NAME"] = "VALUE", os.environ.setdefault("NAME", "VALUE")
+        pattern = r"""^os\.environ(?:\[|\.setdefault\()["'](\w+)["'](?:\] *= *|, *)["']([^"']*)["']"""
+        found.update(re.findall(pattern, text, re.M))
         # `torchrun` with assignments before it, as in NAME=1 torchrun.
         for name, value in re.findall(
-            r"\b([A-Z][A-Z0-9_]+)=(\S+)(?=(?: [A-Z][A-Z0-9_]+=\S+)* (?:torchrun|deepspeed)\b)", text
+            r"\b([A-Z][A-Z0-9_]*)=(\S+)(?=(?: [A-Z][A-Z0-9_]*=\S+)* (?:torchrun|deepspeed)\b)", text
         ):
             found[name] = value
         return found

@@ -76,9 +76,11 @@ def try_job(program, job, folder):
         outcome.findings = [failure_of("export-fails", done)]
         return outcome
     outcome.script = script
-    outcome.findings = list(
-        checker.check_file(script.read_text(), job.trainer, job.cluster, outcome.result["best"]["plan"])
-    )
+    best = outcome.result["best"]["plan"]
+    try:
+        outcome.findings = list(checker.check_file(script.read_text(), job.trainer, job.cluster, best))
+    except Exception as error:  # what the checker cannot read is no file that starts
+        outcome.findings = [Finding("checker-breaks", f"{type(error).__name__}: {error}")]
     return outcome
 
 
@@ -167,10 +169,8 @@ def print_reasons(planned):
         by_trainer = collections.Counter(outcome.job.trainer for outcome in shown)
         shortest = min(shown, key=lambda outcome: len(outcome.job.command()))
         text = next(finding.text for finding in shortest.findings if finding.rule == rule)
-        print(
-            f"  {len(shown):4} x {rule} ({', '.join(f'{name} {count}' for name, count in sorted(by_trainer.items()))})\n"
-            f"         {text}\n         {shortest.job.command()}"
-        )
+        counts = ", ".join(f"{name} {count}" for name, count in sorted(by_trainer.items()))
+        print(f"  {len(shown):4} x {rule} ({counts})\n" f"         {text}\n         {shortest.job.command()}")
 
 
 def arguments():
@@ -202,7 +202,8 @@ def main():
             print("Slurm: left out, as --without-slurm asks")
         elif slurm.missing_programs():
             print(
-                f"Slurm: FAILED, {' and '.join(slurm.missing_programs())} not here; install slurm-wlm, or --without-slurm"
+                f"Slurm: FAILED, no {' and '.join(slurm.missing_programs())} here; install slurmctld and slurm-client, "
+                "or leave it out, --without-slurm"
             )
             failed += 1
         else:
@@ -212,11 +213,10 @@ def main():
         else:
             failed += economy.check(program, outcomes, given.seed, given.all, given.workers)
         failed += print_outcomes(outcomes)
-    enough = sum(outcome.planned for outcome in outcomes) >= count
+    planned = sum(outcome.planned for outcome in outcomes)
+    enough = planned >= count
     if not enough:
-        print(
-            f"only {sum(outcome.planned for outcome in outcomes)} of {count} plans were found among {len(outcomes)} jobs"
-        )
+        print(f"only {planned} of {count} plans were found among {len(outcomes)} jobs")
     sys.exit(1 if failed or not enough else 0)
 
 

@@ -27,8 +27,8 @@ FIELDS = {
     "model": "name flavor hf_assets_path tokenizer_path converters print_after_conversion",
     "optimizer": "name lr beta1 beta2 eps weight_decay implementation early_step_in_backward",
     "lr_scheduler": "warmup_steps total_steps decay_ratio decay_type min_lr_factor",
-    "training": "dataset dataset_path local_batch_size global_batch_size seq_len max_norm steps enable_cpu_offload dtype"
-    " mixed_precision_param mixed_precision_reduce gc_freq gc_debug dataloader",
+    "training": "dataset dataset_path local_batch_size global_batch_size seq_len max_norm steps enable_cpu_offload"
+    " dtype mixed_precision_param mixed_precision_reduce gc_freq gc_debug dataloader",
     "parallelism": "data_parallel_replicate_degree data_parallel_shard_degree fsdp_reshard_after_forward"
     " tensor_parallel_degree disable_loss_parallel enable_async_tensor_parallel pipeline_parallel_degree"
     " module_fqns_per_model_part pipeline_parallel_first_stage_less_layers pipeline_parallel_last_stage_less_layers"

@@ -22,14 +22,15 @@ CHECKS = {
 
 
 def check_file(text, trainer, cluster, plan=None):
-    """The findings of one file. `plan`: the fields of the plan that it was exported from, whose split it has to
-    have."""
+    """The findings of one file. `plan`: the fields of the plan that it was exported from, which it has to say."""
     found = Findings()
     try:
-        sizes = CHECKS[trainer](Exported(text), Cluster.of(cluster), found)
+        said = CHECKS[trainer](Exported(text), Cluster.of(cluster), found)
     except Unreadable as error:
         return [Finding("unreadable", str(error))]
-    for name in sizes if plan else ():
-        if plan[name] != sizes[name]:
-            found.append(Finding("not-the-plan", f"{name} {plan[name]} in the plan, {sizes[name]} in the file"))
+    if plan:
+        meant = {**plan, "eight_bits": plan.get("fp8", "none") != "none"}
+        for name, value in said.items():
+            if name in meant and meant[name] != value:
+                found.append(Finding("not-the-plan", f"{name} {meant[name]} in the plan, {value} in the file"))
     return found

@@ -65,10 +65,13 @@ class WholeFiles(unittest.TestCase):
 
     def test_a_plan_of_another_split_is_not_theirs(self):
         text = export("megatron", H100, *OVERLAPPED)
-        plan = {"tensor": 8, "pipeline": 2, "context": 1, "expert": 1}
+        plan = {"tensor": 8, "pipeline": 2, "context": 1, "expert": 1, "micro_batch": 1, "fp8": "delayed"}
         self.assertEqual(
             [str(found) for found in checker.check_file(text, "megatron", H100, plan)],
-            ["not-the-plan: tensor 8 in the plan, 4 in the file"],
+            [
+                "not-the-plan: tensor 8 in the plan, 4 in the file",
+                "not-the-plan: eight_bits True in the plan, False in the file",
+            ],
         )
 
 

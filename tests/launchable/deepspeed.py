@@ -40,7 +40,8 @@ def check(file, cluster, found):
     check_device(flags, config, cluster, found)
     if flags.has("sequence-parallel") and sizes["tensor"] > 1:
         check_connections(file, place, found)
-    return sizes
+    eight_bits = flags.has("fp8-hybrid") or flags.has("fp8-e4m3")
+    return {**sizes, "micro_batch": flags.number("micro-batch-size"), "eight_bits": eight_bits}
 
 
 def check_connections(file, place, found):

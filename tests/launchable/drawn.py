@@ -8,7 +8,7 @@ from hardware import MACHINES
 TRAINERS = ("megatron", "megatron-bridge", "torchtitan", "deepspeed", "fsdp2")
 STATE_BYTES = 18  # a parameter, its gradient and AdamW's state in mixed precision (arXiv 2104.04473 and others)
 MOST_GPUS = 288
-RECIPES = ("delayed", "current", "block", "mxfp8")
+RECIPES = ("delayed", "current", "block", "mxfp8", "nvfp4")
 
 
 @dataclasses.dataclass(frozen=True)

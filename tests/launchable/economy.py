@@ -115,7 +115,7 @@ def class_of(model, machine, bits):
 
 
 def kind_of(job, result):
-    bits = 16 if result["best"]["plan"]["fp8"] == "none" else 8
+    bits = {"none": 16, "nvfp4": 4}.get(result["best"]["plan"]["fp8"], 8)
     return Kind(job.model, MACHINES[job.machine].gpu, bits, FAMILIES[job.trainer])
 
 

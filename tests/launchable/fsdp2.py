@@ -26,4 +26,5 @@ def check(file, cluster, found):
     found.require(
         said["PRECISION"] != "bf16" or cluster.machine.sm >= (8, 0), "bf16-device", f"bf16 on {cluster.machine.gpu}"
     )
-    return {"tensor": 1, "pipeline": 1, "context": 1, "expert": 1, "data": data}
+    alone = {"tensor": 1, "pipeline": 1, "context": 1, "expert": 1}
+    return {**alone, "data": data, "micro_batch": said["MICRO_BATCH"], "eight_bits": False}

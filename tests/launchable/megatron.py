@@ -1,7 +1,7 @@
 """Megatron-LM: a script of flags for pretrain_gpt.py, read as megatron/training/arguments.py of d98e8a64ddf3 does."""
 
 from exported import literal
-from megatron_core import Core, check_core, layout_stages
+from megatron_core import Core, check_core, layout_stages, said_of
 import ast
 import hosts
 
@@ -112,7 +112,7 @@ def check(file, cluster, found):
     core = core_of(flags)
     check_core(core, file, cluster, place, found)
     check_arguments(flags, core, file, cluster, found)
-    return {"tensor": core.tensor, "pipeline": core.pipeline, "context": core.context, "expert": core.expert}
+    return said_of(core)
 
 
 def check_arguments(flags, core, file, cluster, found):

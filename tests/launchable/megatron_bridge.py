@@ -1,7 +1,7 @@
 """Megatron-Bridge: a Python recipe that fills a ConfigContainer, read as 067f987df (2026-08-22) does."""
 
 from exported import assignments
-from megatron_core import Core, check_core, layout_stages
+from megatron_core import Core, check_core, layout_stages, said_of
 import hosts
 
 # training/mixed_precision.py: names of recipes, with the recipe of fp8 where there is one.
@@ -142,7 +142,7 @@ def check(file, cluster, found):
         said not in ("unfused", "local"), "attention-ignored", f"attention_backend is the string {said}, no AttnBackend"
     )
     check_provider(fields, core, found)
-    return {"tensor": core.tensor, "pipeline": core.pipeline, "context": core.context, "expert": core.expert}
+    return said_of(core)
 
 
 def check_provider(fields, core, found):

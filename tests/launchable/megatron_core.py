@@ -82,6 +82,18 @@ class Core:
         return not (self.experts and every)
 
 
+def said_of(core):
+    """What a file says of the fields that checker.py compares with its plan."""
+    return {
+        "tensor": core.tensor,
+        "pipeline": core.pipeline,
+        "context": core.context,
+        "expert": core.expert,
+        "micro_batch": core.micro_batch,
+        "eight_bits": bool(core.fp8 or core.fp4),
+    }
+
+
 def check_core(core, file, cluster, place, found):
     """`place`: (hosts, processes a host), or None where the file does not say."""
     world = place[0] * place[1] if place else 0

@@ -106,7 +106,15 @@ def check(file, cluster, found):
     check_converters(config, cluster, sizes, found)
     check_async_tensor(config, cluster, sizes, place, found)
     check_device(config, cluster, found)
-    return {"tensor": sizes["tp"], "pipeline": sizes["pp"], "context": sizes["cp"], "expert": sizes["ep"]}
+    pipelined = config.get("parallelism.pipeline_parallel_microbatch_size", 1)
+    return {
+        "tensor": sizes["tp"],
+        "pipeline": sizes["pp"],
+        "context": sizes["cp"],
+        "expert": sizes["ep"],
+        "micro_batch": pipelined if sizes["pp"] > 1 else config.get("training.local_batch_size", 8),
+        "eight_bits": bool(config.get("model.converters")),
+    }
 
 
 def check_names(config, found):

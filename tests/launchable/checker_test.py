@@ -373,6 +373,8 @@ class Parts(unittest.TestCase):
         self.assertEqual((racks.hosts, racks.gpus), (36, 144))
         self.assertTrue(racks.in_one_domain(8, 144, 4))
         self.assertFalse(racks.in_one_domain(16, 144, 4))
+        # 16 hosts of each rack, so 64 ranks
+        self.assertTrue(racks.in_one_domain(16, 128, 4, segment=16))
         self.assertTrue(Cluster.of("dgx-h100:2").in_one_domain(8, 16, 8))
         self.assertFalse(Cluster.of("rtx-4090:1").in_one_domain(2, 8, 8))
 

@@ -109,6 +109,12 @@ class Exported:
                 return int(self.launch[name][0])
         return None
 
+    @property
+    def segment(self):
+        """Hosts of an NVLink domain that are filled in a row; 0 where the file does not say."""
+        said = re.search(r"--segment[= ](\d+)", self.text)
+        return int(said[1]) if said else 0
+
     def toml(self):
         name = next((name for name in self.files if name.endswith(".toml")), None)
         if name is None:

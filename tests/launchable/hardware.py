@@ -126,18 +126,13 @@ class Cluster:
     def gpus(self):
         return self.nodes * self.machine.node_gpus
 
-    def domain_of(self, rank, processes_per_host):
-        """The NVLink domain in which a rank runs, where each host starts so many."""
-        hosts_in_domain = max(1, self.machine.domain_gpus // self.machine.host_gpus)
-        if self.machine.domain_gpus == 1:
-            return rank
-        return rank // processes_per_host // hosts_in_domain
-
-    def in_one_domain(self, group, world, processes_per_host):
-        """Whether every group of so many consecutive ranks lies in one NVLink domain."""
+    def in_one_domain(self, group, world, processes_per_host, segment=0):
+        """Whether every group of so many consecutive ranks lies in one NVLink domain. Racks are filled one after the
+        other, or with `segment` hosts of each, as Slurm's --segment asks of its block topology (sbatch(1))."""
         if group <= 1:
             return True
-        return all(
-            self.domain_of(first, processes_per_host) == self.domain_of(first + group - 1, processes_per_host)
-            for first in range(0, world, group)
-        )
+        if self.machine.domain_gpus == 1:
+            return False
+        hosts = max(1, self.machine.domain_gpus // self.machine.host_gpus)
+        ranks = processes_per_host * (min(segment, hosts) or hosts)
+        return all(first // ranks == (first + group - 1) // ranks for first in range(0, world, group))

@@ -456,7 +456,7 @@ def check_user_buffers(core, file, cluster, place, found):
     ):
         return
     found.require(
-        cluster.in_one_domain(core.tensor, hosts * processes, processes),
+        cluster.in_one_domain(core.tensor, hosts * processes, processes, file.segment),
         "overlap-over-nodes",
         f"tensor overlap of TP{core.tensor} beyond NVLink domains of {machine.domain_gpus} {machine.gpu}",
     )

@@ -104,7 +104,7 @@ def check(file, cluster, found):
     check_shapes(config, model, sizes, found)
     check_pipeline(config, model, sizes, found)
     check_converters(config, cluster, sizes, found)
-    check_async_tensor(config, cluster, sizes, place, found)
+    check_async_tensor(config, file, cluster, sizes, place, found)
     check_device(config, cluster, found)
     pipelined = config.get("parallelism.pipeline_parallel_microbatch_size", 1)
     return {
@@ -311,7 +311,7 @@ def check_converters(config, cluster, sizes, found):
             )
 
 
-def check_async_tensor(config, cluster, sizes, place, found):
+def check_async_tensor(config, file, cluster, sizes, place, found):
     """distributed/tensor_parallel.py: needs the compiled model. The compiled code exchanges in symmetric memory, which
     PyTorch 2.9, torch/csrc/distributed/c10d/symm_mem/CUDASymmetricMemory.cu, maps into every rank of the group: a
     fabric handle over multi-node NVLink, else a file descriptor of one host, and peer access either way."""
@@ -329,7 +329,7 @@ def check_async_tensor(config, cluster, sizes, place, found):
         and place
     ):
         found.require(
-            cluster.in_one_domain(sizes["tp"], place[0] * place[1], place[1]),
+            cluster.in_one_domain(sizes["tp"], place[0] * place[1], place[1], file.segment),
             "overlap-over-nodes",
             f"async TP{sizes['tp']} beyond NVLink domains of {machine.domain_gpus} {machine.gpu}",
         )

@@ -8,6 +8,7 @@ recomputation)."""
 import collections
 import concurrent.futures
 import csv
+import dataclasses
 import json
 import pathlib
 import random
@@ -34,6 +35,7 @@ RECORDS = 24  # published records whose own job is planned, too; all of them wit
 MOST_GPUS = 1024
 SWEPT = 3  # drawn jobs that are swept as ./dev proofs does, each with some 25 searches
 SWEPT_WITHIN_S = 0.3
+MOST_SAMPLES = 4096
 FAMILIES_TRIED = 8  # rows of "other families" that are searched by themselves
 FAMILY_TOLERANCE = 0.005
 SPLIT = ("tensor", "context", "pipeline", "expert")
@@ -70,6 +72,8 @@ def whole_trainings():
 def is_of(model, row, named):
     """Whether a row of a model's shape is of that model: tables that name models have their width, too (3 and 3.1 of
     Llama differ in nothing that is timed); the older ones, without names, are of GPTs and their like with GELU."""
+    if abs(int(row["vocab"] or model["vocab"]) - model["vocab"]) > 0.05 * model["vocab"]:
+        return False
     if not named:
         return model["activation"] == "gelu" and not model.get("experts")
     return bool(model.get("experts")) or int(row["ffn"] or 0) == model["ffn_hidden"]
@@ -187,11 +191,17 @@ def check_published(program, outcomes, seed, all_of_them, workers):
     return silent
 
 
+def shareable(job):
+    """The job with a batch that its nodes and one node more can share out: of others an extra node may stay idle."""
+    nodes = int(job.cluster.partition(":")[2])
+    return dataclasses.replace(job, batch=MACHINES[job.machine].node_gpus * nodes * (nodes + 1))
+
+
 def check_better(program, outcomes):
     """tests/proofs/sweep.py on some of the drawn jobs: no restriction faster, no better hardware slower."""
     quick = [outcome for outcome in outcomes if outcome.result and outcome.result["search"]["seconds"] < SWEPT_WITHIN_S]
-    by_trainer = {outcome.job.trainer: outcome.job for outcome in reversed(quick)}
-    jobs = list(by_trainer.values())[:SWEPT]
+    by_trainer = {outcome.job.trainer: shareable(outcome.job) for outcome in reversed(quick)}
+    jobs = [job for job in by_trainer.values() if job.batch <= MOST_SAMPLES][:SWEPT]
     if not jobs:
         print("economy: no drawn job was planned quickly enough to sweep it")
         return 0

@@ -99,7 +99,10 @@ def check(file, cluster, found):
     check_names(config, found)
     model = model_of(file, config)
     found.require(model, "unknown-flavor", f"{config.get('model.name')} {config.get('model.flavor')}")
-    sizes = check_parallel_dims(config, place, found)
+    is_llama = config.get("model.name") == "llama3" or any(
+        "torchtitan.models.llama3 " in text for text in file.files.values()
+    )
+    sizes = check_parallel_dims(config, place, is_llama, found)
     check_batch(config, sizes, found)
     check_shapes(config, model, sizes, found)
     check_pipeline(config, model, sizes, found)
@@ -127,7 +130,7 @@ def check_names(config, found):
         found.require(said is None or said in choices, "unknown-value", f"{name} is {said}")
 
 
-def check_parallel_dims(config, place, found):
+def check_parallel_dims(config, place, is_llama, found):
     """torchtitan/distributed/parallel_dims.py: _validate, and the sparse mesh of build_mesh, which _unflatten refuses
     where its degrees do not multiply to the world."""
     degree = lambda name, default=1: config.get(f"parallelism.{name}", default)
@@ -161,7 +164,7 @@ def check_parallel_dims(config, place, found):
         )
     # models/llama3/infra/parallelize.py, parallelize_llama: "DDP has not supported > 1D parallelism"
     alone = sizes["replicate"] > 1 and sizes["shard"] == sizes["cp"] == 1
-    if alone and world and config.get("model.name") == "llama3":
+    if alone and world and is_llama:
         found.require(
             world == sizes["replicate"],
             "replicas-alone",
@@ -214,6 +217,8 @@ def check_shapes(config, model, sizes, found):
             "tensor-kv-heads",
             f"heads of keys and values over TP{sizes['tp']}",
         )
+    if not model.get("moe_enabled") and model.get("hidden_dim"):
+        found.divides(sizes["tp"], model["hidden_dim"], "tensor-ffn", f"hidden_dim over TP{sizes['tp']}")
     experts = (
         (model.get("moe_args") or {}).get("num_experts", 0) if model.get("moe_enabled", "moe_args" in model) else 0
     )

@@ -34,7 +34,6 @@ RECIPES = {"mxfp8": "mxfp8", "current-scaling": "current", "tensorwise-float8": 
 RECORDS = 24  # published records whose own job is planned, too; all of them with --all
 MOST_GPUS = 1024
 SWEPT = 3  # drawn jobs that are swept as ./dev proofs does, each with some 25 searches
-SWEPT_WITHIN_S = 0.3
 MOST_SAMPLES = 4096
 FAMILIES_TRIED = 8  # rows of "other families" that are searched by themselves
 FAMILY_TOLERANCE = 0.005
@@ -191,6 +190,12 @@ def check_published(program, outcomes, seed, all_of_them, workers):
     return silent
 
 
+def quickest(outcomes):
+    """Jobs with a plan, those first that were searched in the least time."""
+    planned = [outcome for outcome in outcomes if outcome.result]
+    return sorted(planned, key=lambda outcome: outcome.result["search"]["seconds"])
+
+
 def shareable(job):
     """The job with a batch that its nodes and one node more can share out: of others an extra node may stay idle."""
     nodes = int(job.cluster.partition(":")[2])
@@ -199,11 +204,10 @@ def shareable(job):
 
 def check_better(program, outcomes):
     """tests/proofs/sweep.py on some of the drawn jobs: no restriction faster, no better hardware slower."""
-    quick = [outcome for outcome in outcomes if outcome.result and outcome.result["search"]["seconds"] < SWEPT_WITHIN_S]
-    by_trainer = {outcome.job.trainer: shareable(outcome.job) for outcome in reversed(quick)}
+    by_trainer = {outcome.job.trainer: shareable(outcome.job) for outcome in reversed(quickest(outcomes))}
     jobs = [job for job in by_trainer.values() if job.batch <= MOST_SAMPLES][:SWEPT]
     if not jobs:
-        print("economy: no drawn job was planned quickly enough to sweep it")
+        print(f"economy: no drawn job has a batch of at most {MOST_SAMPLES} to sweep it with")
         return 0
     with tempfile.NamedTemporaryFile("w", suffix=".txt") as listed:
         listed.write("".join(" ".join(job.options) + "\n" for job in jobs))
@@ -219,12 +223,7 @@ def check_better(program, outcomes):
 def check_families(program, outcomes, seed, workers):
     """A row of "other families" is the best of its split, as a search of that split alone finds. Returns how many are
     not."""
-    rows = [
-        (outcome, row)
-        for outcome in outcomes
-        if outcome.result and outcome.result["search"]["seconds"] < 2
-        for row in outcome.result["others"][:2]
-    ]
+    rows = [(outcome, row) for outcome in quickest(outcomes)[:40] for row in outcome.result["others"][:2]]
     rows = random.Random(seed).sample(rows, min(FAMILIES_TRIED, len(rows)))
 
     def alone(outcome, plan):

@@ -29,6 +29,10 @@ def lines_of(path):
     return [line for line in stripped if line]
 
 
+class CannotRun(Exception):
+    """What the trainer of --for cannot run."""
+
+
 class Sweep:
     def __init__(self, trivium, folder):
         self.trivium = trivium
@@ -42,6 +46,8 @@ class Sweep:
         done = subprocess.run([self.trivium, *arguments, "--json"], capture_output=True, text=True, timeout=PATIENCE_S)
         if done.returncode == NO_PLAN:
             return None
+        if done.stderr.startswith("error: --for "):
+            raise CannotRun(done.stderr.strip().removeprefix("error: "))
         if done.returncode != 0:
             sys.exit(f"{shlex.join(arguments)}: exit {done.returncode}: {done.stderr.strip()}")
         return json.loads(done.stdout)
@@ -63,7 +69,11 @@ class Sweep:
         if option == "--fix" and "--" + field.replace("_", "-") in job:
             print(f"    {restriction} left out: the job fixes it itself", flush=True)
             return
-        found = self.plan(job, *shlex.split(restriction))
+        try:
+            found = self.plan(job, *shlex.split(restriction))
+        except CannotRun as error:
+            print(f"    {restriction} left out: {error}", flush=True)
+            return
         if found is None:
             return
         best, bound = whole["best"]["iteration_s"], whole["search"]["bound_s"]
@@ -88,13 +98,15 @@ class Sweep:
             "a network twice as fast": {"network": self.twice(profile, "network")},
             "links in the node twice as fast": {"intra": self.twice(profile, "intra")},
             "a way to the host twice as fast": {"host_link": self.twice_text(profile.get("host_link"))},
+            "twice the memory": {"device": self.roomier(profile["device"])},
         }
         for words, change in changes.items():
             if None in change.values():
                 continue
-            places = [f"/{name}/{part}" for name, value in change.items() if isinstance(value, dict) for part in value]
+            places = [f"/{name}/{part}" for name, value in change.items() if isinstance(value, dict) for part in value
+                      if part != "base"]
             places += [f"/{name}" for name, value in change.items() if not isinstance(value, dict)]
-            change = {**change, "sources": {place: "twice as fast, for a test" for place in places}}
+            change = {**change, "sources": {place: "twice as good, for a test" for place in places}}
             path = self.folder / "better.json"
             path.write_text(json.dumps({"schema": "trivium.cluster/1", "name": "better",
                                         "groups": [{"node": {**node, **change}, "count": int(count)}]}))
@@ -120,6 +132,12 @@ class Sweep:
         if link not in profile:
             return None
         return {**profile[link], "bandwidth": cls.twice_text(profile[link]["bandwidth"])}
+
+    @classmethod
+    def roomier(cls, device):
+        """The device with twice the memory; a node's own figures for it are kept."""
+        kept = {name: device[name] for name in ("compute_scale", "kernel_issue", "reserved") if name in device}
+        return {"base": device["name"], "memory": cls.twice_text(device["memory"]), **kept}
 
     def simulate(self, whole):
         path = self.folder / "best.json"

@@ -2,6 +2,7 @@
 
 #include <Eigen/LU>
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <map>
 #include <numeric>
@@ -19,8 +20,8 @@ using simulator::RunCell;
 using simulator::RunLikeness;
 
 constexpr double kMostInQuantiles = 30;  // runs a source counts for at most, lest the largest rule
-constexpr double kOtherMeasured = 3, kOtherDevices = 1, kOtherKinds = 1;  // runs they count for
-constexpr double kOfMedian = 1.5;                                         // as simulator/certainty/time_errors.cpp
+constexpr double kOtherMeasured = 5, kOtherDevices = 0.5, kOtherKinds = 0.5;  // runs they count for
+constexpr double kOfMedian = 1.5;                                             // as simulator/certainty/time_errors.cpp
 constexpr int kMeasured = 2;
 
 auto key_of(const TimeRun& run) {
@@ -40,6 +41,7 @@ class WeightedQuantiles {
       total_ += weights[i];
     }
   }
+  bool empty() const { return values_.empty(); }
   double at(double share) const {
     const double place = share * total_;
     const auto above = static_cast<std::size_t>(std::ranges::upper_bound(middles_, place) - middles_.begin());
@@ -156,7 +158,8 @@ std::vector<RunCell> HeldBackRuns::cells(const simulator::SpreadRule& rule) cons
   return cells;
 }
 
-HeldBackRuns::Result HeldBackRuns::at(const simulator::SharedParts& parts, const simulator::SpreadRule& rule) const {
+std::vector<HeldBack> HeldBackRuns::means(const simulator::SharedParts& parts,
+                                          const simulator::SpreadRule& rule) const {
   const std::vector<RunCell> cells = this->cells(rule);
   const auto size = static_cast<Eigen::Index>(cells.size());
   Eigen::MatrixXd covariance(size, size);
@@ -184,28 +187,53 @@ HeldBackRuns::Result HeldBackRuns::at(const simulator::SharedParts& parts, const
       variances[i] = std::max(0.0, given(at, at) - own(block[b])) + square(parts.source);
     }
   }
-  Result result;
-  std::vector<double> distances;
+  std::vector<HeldBack> held;
   for (std::size_t i = 0; i < runs_.size(); ++i) {
     const std::size_t cell = cell_of_[i];
-    const double deviation = std::sqrt(variances[cell] + square(rule.of(runs_[i].made_of)));
-    result.runs.push_back({means[cell], deviation, {}});
-    distances.push_back((runs_[i].left_out - means[cell]) / deviation);
+    held.push_back({means[cell], std::sqrt(variances[cell] + square(rule.of(runs_[i].made_of))), {}});
   }
-  std::vector<std::size_t> order(runs_.size());
-  std::iota(order.begin(), order.end(), std::size_t{0});
+  return held;
+}
+
+std::vector<QuantilesOf> HeldBackRuns::quantiles(const std::vector<HeldBack>& held, const std::string& without) const {
+  std::vector<double> distances;
+  std::vector<std::size_t> order;
+  for (std::size_t i = 0; i < runs_.size(); ++i) {
+    distances.push_back((runs_[i].left_out - held[i].mean) / held[i].deviation);
+    if (runs_[i].source != without) order.push_back(i);
+  }
   std::ranges::sort(order, {}, [&](std::size_t i) { return distances[i]; });
+  std::vector<QuantilesOf> all;
   for (const Group& group : groups_) {
     const WeightedQuantiles of_group(order, distances, group.weights);
-    result.quantiles.push_back(group.of);
-    result.quantiles.back().quantiles = {of_group.at(0.05), of_group.at(0.5), of_group.at(0.95)};
+    if (of_group.empty()) continue;
+    all.push_back(group.of);
+    all.back().quantiles = {of_group.at(0.05), of_group.at(0.5), of_group.at(0.95)};
   }
-  for (std::size_t i = 0; i < runs_.size(); ++i) {
-    const TimeRun& run = runs_[i];
-    result.runs[i].quantiles =
-        simulator::quantiles_at(result.quantiles, run.like, simulator::is_busy(run.made_of), measured_[i]);
-  }
+  return all;
+}
+
+ErrorQuantiles HeldBackRuns::quantiles_of(std::size_t run, const std::vector<QuantilesOf>& all) const {
+  return simulator::quantiles_at(all, runs_[run].like, simulator::is_busy(runs_[run].made_of), measured_[run]);
+}
+
+HeldBackRuns::Result HeldBackRuns::at(const simulator::SharedParts& parts, const simulator::SpreadRule& rule) const {
+  Result result{means(parts, rule), {}};
+  result.quantiles = quantiles(result.runs, "");
+  for (std::size_t i = 0; i < runs_.size(); ++i) result.runs[i].quantiles = quantiles_of(i, result.quantiles);
   return result;
+}
+
+std::vector<HeldBack> HeldBackRuns::of_strangers(const simulator::SharedParts& parts,
+                                                 const simulator::SpreadRule& rule) const {
+  std::vector<HeldBack> held = means(parts, rule);
+  std::map<std::string, std::vector<std::size_t>> sources;
+  for (std::size_t i = 0; i < runs_.size(); ++i) sources[runs_[i].source].push_back(i);
+  for (const auto& [source, members] : sources) {
+    const std::vector<QuantilesOf> others = quantiles(held, source);
+    for (const std::size_t i : members) held[i].quantiles = quantiles_of(i, others);
+  }
+  return held;
 }
 
 }  // namespace trivium::calibration

@@ -26,7 +26,10 @@ class HeldBackRuns {
     std::vector<HeldBack> runs;
     std::vector<simulator::QuantilesOf> quantiles;
   };
+  /// Quantiles are those of all runs, as the model has them.
   Result at(const simulator::SharedParts& parts, const simulator::SpreadRule& rule) const;
+  /// The same with quantiles that have not seen the run's source either: what a source that nobody knows is like.
+  std::vector<HeldBack> of_strangers(const simulator::SharedParts& parts, const simulator::SpreadRule& rule) const;
 
   /// The cells that the model is made of.
   std::vector<simulator::RunCell> cells(const simulator::SpreadRule& rule) const;
@@ -40,6 +43,10 @@ class HeldBackRuns {
     simulator::QuantilesOf of;
     std::vector<double> weights;
   };
+  std::vector<HeldBack> means(const simulator::SharedParts& parts, const simulator::SpreadRule& rule) const;
+  /// Of the groups, from all runs but those of a source (empty: of none).
+  std::vector<simulator::QuantilesOf> quantiles(const std::vector<HeldBack>& held, const std::string& without) const;
+  simulator::ErrorQuantiles quantiles_of(std::size_t run, const std::vector<simulator::QuantilesOf>& all) const;
   void find_cells();
   void find_measured();
   void find_groups();

@@ -158,7 +158,8 @@ Coverage sum_of(const std::vector<Coverage>& sources) {
   return all;
 }
 
-std::vector<ClassCoverage> classes_of(const HeldBackRuns& held, const std::vector<HeldBack>& left_out) {
+std::vector<ClassCoverage> classes_of(const HeldBackRuns& held, const std::vector<HeldBack>& left_out,
+                                      const std::vector<HeldBack>& strangers) {
   std::map<Class, std::pair<ClassCoverage, std::vector<double>>> classes;
   for (std::size_t i = 0; i < held.runs().size(); ++i) {
     const TimeRun& run = held.runs()[i];
@@ -167,12 +168,13 @@ std::vector<ClassCoverage> classes_of(const HeldBackRuns& held, const std::vecto
     ++of.runs;
     of.below += run.left_out<left_out[i].low(), of.above += run.left_out> left_out[i].high();
     of.score += interval_score(left_out[i], run.left_out);
+    of.strangers += is_within(run.left_out, strangers[i].low(), strangers[i].high());
     if (is_busy(run.made_of)) widths.push_back(std::expm1(left_out[i].high() - left_out[i].low()));
   }
   std::vector<ClassCoverage> all;
   for (auto& [key, one] : classes) {
     auto& [of, widths] = one;
-    of.below /= of.runs, of.above /= of.runs, of.score /= of.runs;
+    of.below /= of.runs, of.above /= of.runs, of.score /= of.runs, of.strangers /= of.runs;
     of.within = 1 - of.below - of.above;
     of.width = median(std::move(widths));
     all.push_back(of);
@@ -211,7 +213,7 @@ LearnedTime learn_time(const std::vector<TimeRun>& runs) {
                       {}};
   learned.coverage = coverage_of(learned, held, result.runs);
   learned.all = sum_of(learned.coverage);
-  learned.classes = classes_of(held, result.runs);
+  learned.classes = classes_of(held, result.runs, held.of_strangers(choice.parts(), choice.rule()));
   learned.widths = widths_of(held, result.runs);
   return learned;
 }
@@ -232,11 +234,12 @@ std::string to_table(const LearnedTime& learned) {
   };
   for (const Coverage& one : learned.coverage) line(one);
   line(learned.all);
-  text += fmt::format("\n{:<24} {:>6} {:>10} {:>8} {:>8} {:>10} {:>8}\n", "with sources left out", "runs", "within",
-                      "below", "above", "width", "score");
+  text += fmt::format("\n{:<24} {:>6} {:>10} {:>8} {:>8} {:>10} {:>8} {:>10}\n", "with sources left out", "runs",
+                      "within", "below", "above", "width", "score", "strangers");
   for (const ClassCoverage& c : learned.classes) {
-    text += fmt::format("{:<24} {:>6} {:>8.1f} % {:>6.1f} % {:>6.1f} % {:>8.1f} % {:>8.3f}\n", c.kind + ", " + c.device,
-                        c.runs, 100 * c.within, 100 * c.below, 100 * c.above, 100 * c.width, c.score);
+    text += fmt::format("{:<24} {:>6} {:>8.1f} % {:>6.1f} % {:>6.1f} % {:>8.1f} % {:>8.3f} {:>8.1f} %\n",
+                        c.kind + ", " + c.device, c.runs, 100 * c.within, 100 * c.below, 100 * c.above, 100 * c.width,
+                        c.score, 100 * c.strangers);
   }
   constexpr std::array kOf{"neither machine nor stack measured", "one of them", "machine and stack measured"};
   text += fmt::format("\n{:<40} {:>6} {:>10} {:>12}\n", "from 25 % MFU on, with sources left out", "runs", "within",

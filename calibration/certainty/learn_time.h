@@ -31,6 +31,7 @@ struct ClassCoverage {
   double within = 0, below = 0, above = 0;
   double width = 0;  ///< median of high / low - 1 where devices are busy; 0 where none are
   double score = 0;
+  double strangers = 0;  ///< within, where the quantiles have not seen the run's source either
 };
 
 /// The same of runs whose machine and stack, one of them, or neither was measured by others.

@@ -21,8 +21,8 @@ using simulator::RunLikeness;
 
 constexpr double kMostInQuantiles = 30;  // runs a source counts for at most, lest the largest rule
 constexpr double kOtherMeasured = 5, kOtherDevices = 0.5, kOtherKinds = 0.5;  // runs they count for
-constexpr double kOfMedian = 1.5;                                             // as simulator/certainty/time_errors.cpp
-constexpr int kMeasured = 2;
+constexpr double kOfMedianError = 1.5;                                        // as simulator/certainty/time_errors.cpp
+constexpr int kMachineAndStack = 2;
 
 auto key_of(const TimeRun& run) {
   const RunLikeness& l = run.like;
@@ -143,7 +143,7 @@ void HeldBackRuns::find_groups() {
     kinds.insert({simulator::pooled_kind(run.like.kind), run.like.device});
   }
   for (const auto& [kind, device] : kinds) {
-    for (int measured = 0; measured <= kMeasured; ++measured) {
+    for (int measured = 0; measured <= kMachineAndStack; ++measured) {
       for (const bool busy : {true, false}) add_group(kind, device, busy, measured);
     }
   }
@@ -169,7 +169,7 @@ std::vector<HeldBack> HeldBackRuns::means(const simulator::SharedParts& parts,
     for (Eigen::Index j = 0; j < size; ++j) {
       covariance(i, j) = simulator::shared(parts, cell.like, cells[static_cast<std::size_t>(j)].like);
     }
-    own(i) = square(parts.source) + kOfMedian * cell.variance / cell.runs;
+    own(i) = square(parts.source) + kOfMedianError * cell.variance / cell.runs;
     covariance(i, i) += own(i);
     errors(i) = cell.left_out;
   }

@@ -16,17 +16,17 @@ namespace {
 using simulator::SharedParts;
 using simulator::SpreadRule;
 
-constexpr double kMissed = 20;       // 2 / 0.1: what an interval score adds for what lies outside a 90 % interval
-constexpr std::size_t kTells = 8;    // runs of a class that is looked at
-constexpr double kMostInClass = 60;  // runs whose root a class weighs at most
+constexpr double kMissed = 20;            // 2 / 0.1: what an interval score adds for what lies outside a 90 % interval
+constexpr std::size_t kLeastOfClass = 8;  // runs of a class that is looked at
+constexpr double kMostInClass = 60;       // runs whose root a class weighs at most
 constexpr double kUsualPart = 0.04, kUsualFactor = 1.5, kUsualCoefficient = 2;  // prior: log-normal, and normal
 constexpr double kPriorWeight = 0.05;                                           // of a unit of the score's logarithm
-constexpr double kLeastGain = 1e-4;
-constexpr int kRounds = 4;
+constexpr double kLeastBetter = 1e-4;
+constexpr int kLadderRounds = 4;
 constexpr int kPlansOfSweep = 4;
 
-using Class = std::pair<std::string, std::string>;
-Class class_of(const TimeRun& run) { return {simulator::pooled_kind(run.like.kind), run.like.device}; }
+using KindOnDevice = std::pair<std::string, std::string>;
+KindOnDevice kind_on_device(const TimeRun& run) { return {simulator::pooled_kind(run.like.kind), run.like.device}; }
 
 double interval_score(const HeldBack& held, double error) {
   const double low = held.low(), high = held.high();
@@ -53,7 +53,7 @@ struct Choice {
 class Chooser {
  public:
   explicit Chooser(const HeldBackRuns& held) : held_(held) {
-    for (std::size_t i = 0; i < held.runs().size(); ++i) classes_[class_of(held.runs()[i])].push_back(i);
+    for (std::size_t i = 0; i < held.runs().size(); ++i) classes_[kind_on_device(held.runs()[i])].push_back(i);
   }
 
   /// Each number in turn up and down a ladder of finer and finer steps, while the score improves.
@@ -62,14 +62,14 @@ class Chooser {
     double least = loss(now);
     for (const double step : {0.6, 0.3, 0.15}) {
       bool better = true;
-      for (int round = 0; round < kRounds && better; ++round) {
+      for (int round = 0; round < kLadderRounds && better; ++round) {
         better = false;
         for (std::size_t i = 0; i < now.at.size(); ++i) {
           for (const double by : {step, -step, 2 * step, -2 * step}) {
             Choice next = now;
             next.at[i] += by;
             const double then = loss(next);
-            if (then < least - kLeastGain) least = then, now = next, better = true;
+            if (then < least - kLeastBetter) least = then, now = next, better = true;
           }
         }
       }
@@ -82,7 +82,7 @@ class Chooser {
     const std::vector<HeldBack> held = held_.at(choice.parts(), choice.rule()).runs;
     double sum = 0, weights = 0;
     for (const auto& [of, members] : classes_) {
-      if (members.size() < kTells) continue;
+      if (members.size() < kLeastOfClass) continue;
       double score = 0;
       for (const std::size_t i : members) score += interval_score(held[i], held_.runs()[i].left_out);
       const double weight = std::sqrt(std::min(static_cast<double>(members.size()), kMostInClass));
@@ -93,7 +93,7 @@ class Chooser {
   }
 
   const HeldBackRuns& held_;
-  std::map<Class, std::vector<std::size_t>> classes_;
+  std::map<KindOnDevice, std::vector<std::size_t>> classes_;
 };
 
 /// By how much the error of the plan that is predicted fastest exceeds the middle one of its sweep, in the middle of
@@ -149,7 +149,7 @@ std::vector<Coverage> coverage_of(const LearnedTime& learned, const HeldBackRuns
   return all;
 }
 
-Coverage sum_of(const std::vector<Coverage>& sources) {
+Coverage all_sources(const std::vector<Coverage>& sources) {
   Coverage all{"all"};
   for (const Coverage& one : sources) {
     all.runs += one.runs, all.known += one.known * one.runs, all.unknown += one.unknown * one.runs;
@@ -158,13 +158,13 @@ Coverage sum_of(const std::vector<Coverage>& sources) {
   return all;
 }
 
-std::vector<ClassCoverage> classes_of(const HeldBackRuns& held, const std::vector<HeldBack>& left_out,
-                                      const std::vector<HeldBack>& strangers) {
-  std::map<Class, std::pair<ClassCoverage, std::vector<double>>> classes;
+std::vector<ClassCoverage> class_coverage_of(const HeldBackRuns& held, const std::vector<HeldBack>& left_out,
+                                             const std::vector<HeldBack>& strangers) {
+  std::map<KindOnDevice, std::pair<ClassCoverage, std::vector<double>>> classes;
   for (std::size_t i = 0; i < held.runs().size(); ++i) {
     const TimeRun& run = held.runs()[i];
-    auto& [of, widths] = classes[class_of(run)];
-    of.kind = class_of(run).first, of.device = class_of(run).second;
+    auto& [of, widths] = classes[kind_on_device(run)];
+    of.kind = kind_on_device(run).first, of.device = kind_on_device(run).second;
     ++of.runs;
     of.below += run.left_out<left_out[i].low(), of.above += run.left_out> left_out[i].high();
     of.score += interval_score(left_out[i], run.left_out);
@@ -182,7 +182,7 @@ std::vector<ClassCoverage> classes_of(const HeldBackRuns& held, const std::vecto
   return all;
 }
 
-std::array<MeasuredWidth, 3> widths_of(const HeldBackRuns& held, const std::vector<HeldBack>& left_out) {
+std::array<MeasuredWidth, 3> measured_widths_of(const HeldBackRuns& held, const std::vector<HeldBack>& left_out) {
   std::array<MeasuredWidth, 3> of;
   std::array<std::vector<double>, 3> widths;
   for (std::size_t i = 0; i < held.runs().size(); ++i) {
@@ -212,9 +212,9 @@ LearnedTime learn_time(const std::vector<TimeRun>& runs) {
                       {},
                       {}};
   learned.coverage = coverage_of(learned, held, result.runs);
-  learned.all = sum_of(learned.coverage);
-  learned.classes = classes_of(held, result.runs, held.of_strangers(choice.parts(), choice.rule()));
-  learned.widths = widths_of(held, result.runs);
+  learned.all = all_sources(learned.coverage);
+  learned.classes = class_coverage_of(held, result.runs, held.of_strangers(choice.parts(), choice.rule()));
+  learned.widths = measured_widths_of(held, result.runs);
   return learned;
 }
 

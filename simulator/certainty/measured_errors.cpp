@@ -158,7 +158,7 @@ QuantilesOf quantiles_of(const base::JsonReader& json) {
   return of;
 }
 
-TimeErrors time_of(const base::JsonReader& json) {
+TimeErrors times_of(const base::JsonReader& json) {
   std::vector<RunCell> cells;
   for (const base::JsonReader& cell : json.at("cells").elements()) cells.push_back(run_cell_of(cell));
   std::vector<QuantilesOf> quantiles;
@@ -183,7 +183,7 @@ nlohmann::json to_json(const TimeErrors& time, const ErrorModel& memory) {
 MeasuredErrors measured_errors_from_json(const nlohmann::json& json, const std::string& where) {
   const base::JsonReader file(json, where);
   if (file.at("schema").text() != kSchema) file.at("schema").fail(std::string("must be ") + kSchema);
-  return {time_of(file.at("time")), model_of(file.at("memory"))};
+  return {times_of(file.at("time")), model_of(file.at("memory"))};
 }
 
 const MeasuredErrors& measured_errors() {

@@ -9,17 +9,18 @@ namespace {
 
 constexpr double kIdleMfu = 0.10;
 constexpr double kLeastMfu = 0.01;
-constexpr double kOfMedian = 1.5;  // variance of a median of normal errors over that of their mean: pi / 2, less of few
-constexpr int kMeasured = 2;       // machine and stack
+constexpr double kOfMedianError =
+    1.5;  // variance of a median of normal errors over that of their mean: pi / 2, less of few
+constexpr int kMachineAndStack = 2;  // machine and stack
 
 double squared(double x) { return x * x; }
 
-bool here(const RunLikeness& a, const RunLikeness& b) {
+bool ran_here(const RunLikeness& a, const RunLikeness& b) {
   return a.machine == b.machine && family_of_stack(a.stack) == family_of_stack(b.stack);
 }
 
-const QuantilesOf* find(const std::vector<QuantilesOf>& all, const std::string& kind, const std::string& device,
-                        bool busy, int measured) {
+const QuantilesOf* find_quantiles(const std::vector<QuantilesOf>& all, const std::string& kind,
+                                  const std::string& device, bool busy, int measured) {
   const auto found = std::ranges::find_if(all, [&](const QuantilesOf& of) {
     return of.kind == kind && of.device == device && of.busy == busy && of.measured == measured;
   });
@@ -59,7 +60,7 @@ double shared(const SharedParts& parts, const RunLikeness& a, const RunLikeness&
   if (a.device == b.device) sum += squared(parts.device);
   if (family_of_stack(a.stack) == family_of_stack(b.stack)) sum += squared(parts.stack);
   if (a.kind == b.kind) sum += squared(parts.kind);
-  if (here(a, b)) sum += squared(parts.machine);
+  if (ran_here(a, b)) sum += squared(parts.machine);
   return sum;
 }
 
@@ -68,11 +69,11 @@ ErrorQuantiles quantiles_at(const std::vector<QuantilesOf>& all, const RunLikene
   const QuantilesOf* nearest = nullptr;
   for (const auto& [of_kind, of_device] :
        {std::pair(kind, like.device), std::pair(kind, std::string()), std::pair(std::string(), std::string())}) {
-    if (nearest = find(all, of_kind, of_device, busy, measured); nearest) break;
+    if (nearest = find_quantiles(all, of_kind, of_device, busy, measured); nearest) break;
   }
   ErrorQuantiles quantiles = nearest ? nearest->quantiles : ErrorQuantiles{};
-  for (int more = measured + 1; more <= kMeasured; ++more) {
-    const QuantilesOf* surer = find(all, kind, like.device, busy, more);
+  for (int more = measured + 1; more <= kMachineAndStack; ++more) {
+    const QuantilesOf* surer = find_quantiles(all, kind, like.device, busy, more);
     if (!surer) continue;
     quantiles.low = std::min(quantiles.low, surer->quantiles.low);
     quantiles.high = std::max(quantiles.high, surer->quantiles.high);
@@ -95,7 +96,7 @@ TimeErrors::TimeErrors(std::vector<RunCell> cells, const SharedParts& parts, con
     for (Eigen::Index j = 0; j <= i; ++j) {
       covariance(i, j) = covariance(j, i) = shared(parts_, a.like, cells_[static_cast<std::size_t>(j)].like);
     }
-    covariance(i, i) += squared(parts_.source) + kOfMedian * a.variance / a.runs;
+    covariance(i, i) += squared(parts_.source) + kOfMedianError * a.variance / a.runs;
   }
   factor_ = std::make_shared<const Factor>(Factor{Eigen::LLT<Eigen::MatrixXd>(covariance)});
 }
@@ -112,7 +113,7 @@ TimeOutlook TimeErrors::at(const RunLikeness& like, const Composition& made_of) 
     machine |= cell.like.machine == like.machine;
     stack |= of_stack;
     with(i) = shared(parts_, cell.like, like);
-    errors(i) = here(cell.like, like) ? cell.mean : cell.left_out;
+    errors(i) = ran_here(cell.like, like) ? cell.mean : cell.left_out;
     if (on_device) outlook.on_device += cell.runs;
     if (of_stack) outlook.of_stack += cell.runs;
     if (!on_device || !of_stack || cell.like.kind != like.kind) continue;

@@ -67,10 +67,9 @@ double shared(const SharedParts& parts, const RunLikeness& a, const RunLikeness&
 ErrorQuantiles quantiles_at(const std::vector<QuantilesOf>& all, const RunLikeness& like, bool busy, int measured) {
   const std::string kind = pooled_kind(like.kind);
   const QuantilesOf* nearest = nullptr;
-  for (const auto& [of_kind, of_device] :
-       {std::pair(kind, like.device), std::pair(kind, std::string()), std::pair(std::string(), std::string())}) {
-    if (nearest = find_quantiles(all, of_kind, of_device, busy, measured); nearest) break;
-  }
+  for (int less = measured; less >= 0 && !nearest; --less) nearest = find_quantiles(all, kind, like.device, busy, less);
+  if (!nearest) nearest = find_quantiles(all, kind, "", busy, measured);
+  if (!nearest) nearest = find_quantiles(all, "", "", busy, measured);
   ErrorQuantiles quantiles = nearest ? nearest->quantiles : ErrorQuantiles{};
   for (int more = measured + 1; more <= kMachineAndStack; ++more) {
     const QuantilesOf* surer = find_quantiles(all, kind, like.device, busy, more);

@@ -83,8 +83,8 @@ struct TimeOutlook {
 /// Of which runs share a part, products of deviations.
 double shared(const SharedParts& parts, const RunLikeness& a, const RunLikeness& b);
 
-/// The quantiles that hold there: those of kind and device, else of the kind, else of all; never narrower than where
-/// more was measured.
+/// The quantiles that hold there: those of kind and device, where need be those where less was measured, else of the
+/// kind, else of all; never narrower than where more was measured.
 ErrorQuantiles quantiles_at(const std::vector<QuantilesOf>& all, const RunLikeness& like, bool busy, int measured);
 
 /// Conditional expectation of an error given all cells (best linear unbiased prediction; Robinson 1991, Statistical

@@ -15,8 +15,8 @@ using testing::ElementsAre;
 
 constexpr SharedParts kParts{0.03, 0.04, 0.02, 0.10, 0.05};
 constexpr SpreadRule kRule{-3, 1, 2, 0.5};
-const RunLikeness kHere{"a100", "megatron-bridge", "dense", "selene"};
-const RunCell kCell{kHere, "paper", 4, 0.2, 0.3, 0.0025};
+const RunLikeness kBridge{"a100", "megatron-bridge", "dense", "selene"};
+const RunCell kCell{kBridge, "paper", 4, 0.2, 0.3, 0.0025};
 
 TimeErrors errors(std::vector<RunCell> cells, std::vector<QuantilesOf> quantiles = {}) {
   return {std::move(cells), kParts, kRule, std::move(quantiles), 0.04, 0};
@@ -57,6 +57,7 @@ TEST(TimeErrors, ExpectTheShareOfAnErrorThatIsShared) {
 TEST(TimeErrors, TakeQuantilesOfTheNearestKindNeverNarrowerThanWhereMoreWasMeasured) {
   const std::vector<QuantilesOf> all{{"", "", true, 1, 50, {-3, 0, 3}},
                                      {"experts", "", true, 1, 20, {-2, 1, 4}},
+                                     {"dense", "cpu", true, 0, 20, {-2, 0, 4}},
                                      {"experts", "h100", true, 2, 20, {-1, 0, 5}}};
   const auto at = [&](const char* device, const char* kind, int measured) {
     return quantiles_at(all, {device, "megatron", kind, "m"}, true, measured);
@@ -66,6 +67,7 @@ TEST(TimeErrors, TakeQuantilesOfTheNearestKindNeverNarrowerThanWhereMoreWasMeasu
   EXPECT_EQ(at("h100", "experts", 1).low, -2);
   EXPECT_EQ(at("h100", "experts", 1).high, 5) << "of both";
   EXPECT_EQ(at("h100", "dense", 1).high, 3);
+  EXPECT_EQ(at("cpu", "dense", 2).high, 4) << "runs of the device where less was measured come before other devices";
   EXPECT_EQ(at("h100", "dense", 0).high, 1.645) << "nothing was learned: a normal distribution's";
 }
 

@@ -20,6 +20,7 @@ using simulator::RunCell;
 using simulator::RunLikeness;
 
 constexpr double kMostInQuantiles = 30;  // runs a source counts for at most, lest the largest rule
+constexpr double kMostInMiddle = 5;      // the same in the middle: half of the sources, as it were, lie below
 constexpr double kOtherMeasured = 5, kOtherDevices = 0.5, kOtherKinds = 0.5;  // runs they count for
 constexpr double kOfMedianError = 1.5;                                        // as simulator/certainty/time_errors.cpp
 constexpr int kMachineAndStack = 2;
@@ -98,14 +99,14 @@ void HeldBackRuns::find_measured() {
   }
 }
 
-std::vector<double> HeldBackRuns::weights_of(const std::vector<bool>& members) const {
+std::vector<double> HeldBackRuns::weights_of(const std::vector<bool>& members, double most) const {
   std::map<std::string, double> counts;
   for (std::size_t i = 0; i < runs_.size(); ++i) {
     if (members[i]) ++counts[runs_[i].source];
   }
   std::vector<double> weights(runs_.size());
   for (std::size_t i = 0; i < runs_.size(); ++i) {
-    if (members[i]) weights[i] = std::min(1.0, kMostInQuantiles / counts[runs_[i].source]);
+    if (members[i]) weights[i] = std::min(1.0, most / counts[runs_[i].source]);
   }
   return weights;
 }
@@ -119,21 +120,24 @@ void HeldBackRuns::add_group(const std::string& kind, const std::string& device,
     const TimeRun& run = runs_[i];
     if (simulator::is_busy(run.made_of) != busy) continue;
     const bool of_kind = kind.empty() || simulator::pooled_kind(run.like.kind) == kind;
-    const bool on_device = device.empty() || run.like.device == device, as_known = measured_[i] == measured || !busy;
+    const bool on_device = device.empty() || run.like.device == device, as_known = measured_[i] == measured;
     const Nearness near = of_kind && on_device ? (as_known ? kOwn : kSameDevice) : of_kind ? kSameKind : kRest;
     if (near == kOwn) ++own;
     if (as_known || near == kSameDevice) members[near][i] = true;
   }
   if (own == 0 && !device.empty()) return;
-  Group group{{kind, device, busy, measured, own, {}}, weights_of(members[kOwn])};
   const std::array<double, kCount> counts{0, kOtherMeasured, kOtherDevices, kOtherKinds};
-  for (const Nearness near : {kSameDevice, kSameKind, kRest}) {
-    const std::vector<double> weights = weights_of(members[near]);
-    const double sum = std::accumulate(weights.begin(), weights.end(), 0.0);
-    if (sum == 0) continue;
-    for (std::size_t i = 0; i < weights.size(); ++i) group.weights[i] += weights[i] / sum * counts[near];
-  }
-  if (std::ranges::any_of(group.weights, [](double weight) { return weight > 0; })) groups_.push_back(std::move(group));
+  const auto weights = [&](double most) {
+    std::vector<double> all = weights_of(members[kOwn], most);
+    for (const Nearness near : {kSameDevice, kSameKind, kRest}) {
+      const std::vector<double> others = weights_of(members[near], most);
+      const double sum = std::accumulate(others.begin(), others.end(), 0.0);
+      if (sum == 0) continue;
+      for (std::size_t i = 0; i < all.size(); ++i) all[i] += others[i] / sum * counts[near];
+    }
+    return all;
+  };
+  groups_.push_back({{kind, device, busy, measured, own, {}}, weights(kMostInQuantiles), weights(kMostInMiddle)});
 }
 
 void HeldBackRuns::find_groups() {
@@ -208,7 +212,9 @@ std::vector<QuantilesOf> HeldBackRuns::quantiles(const std::vector<HeldBack>& he
     const WeightedQuantiles of_group(order, distances, group.weights);
     if (of_group.empty()) continue;
     all.push_back(group.of);
-    all.back().quantiles = {of_group.at(0.05), of_group.at(0.5), of_group.at(0.95)};
+    const double low = of_group.at(0.05), high = of_group.at(0.95);
+    const double middle = WeightedQuantiles(order, distances, group.middle).at(0.5);
+    all.back().quantiles = {low, std::clamp(middle, low, high), high};
   }
   return all;
 }

@@ -41,7 +41,8 @@ class HeldBackRuns {
   /// Whose quantiles they are, and what weight each run has in them.
   struct Group {
     simulator::QuantilesOf of;
-    std::vector<double> weights;
+    std::vector<double> weights;  ///< for the ends
+    std::vector<double> middle;   ///< for the middle
   };
   std::vector<HeldBack> means(const simulator::SharedParts& parts, const simulator::SpreadRule& rule) const;
   /// Of the groups, from all runs but those of a source (empty: of none).
@@ -50,7 +51,7 @@ class HeldBackRuns {
   void find_cells();
   void find_measured();
   void find_groups();
-  std::vector<double> weights_of(const std::vector<bool>& members) const;
+  std::vector<double> weights_of(const std::vector<bool>& members, double most) const;
   void add_group(const std::string& kind, const std::string& device, bool busy, int measured);
 
   const std::vector<TimeRun>& runs_;

@@ -35,17 +35,17 @@ double interval_score(const HeldBack& held, double error) {
 
 /// What is chosen: logarithms of the parts, and the rule.
 struct Choice {
-  std::array<double, 9> at{std::log(0.05), 0.5,           0.5, 0.5, std::log(0.01), std::log(0.02), std::log(0.01),
-                           std::log(0.05), std::log(0.05)};
+  std::array<double, 8> at{-2.5,          1, 1.5, std::log(0.01), std::log(0.02), std::log(0.01), std::log(0.08),
+                           std::log(0.08)};
 
-  SpreadRule rule() const { return {at[0], at[1], at[2], at[3]}; }
+  SpreadRule rule() const { return {at[0], at[1], at[2]}; }
   SharedParts parts() const {
-    return {std::exp(at[4]), std::exp(at[5]), std::exp(at[6]), std::exp(at[7]), std::exp(at[8])};
+    return {std::exp(at[3]), std::exp(at[4]), std::exp(at[5]), std::exp(at[6]), std::exp(at[7])};
   }
   double prior() const {
     double sum = 0;
-    for (std::size_t i = 1; i < 4; ++i) sum += square(at[i] / kUsualCoefficient);
-    for (std::size_t i = 4; i < at.size(); ++i) sum += square((at[i] - std::log(kUsualPart)) / kUsualFactor);
+    for (std::size_t i = 1; i < 3; ++i) sum += square(at[i] / kUsualCoefficient);
+    for (std::size_t i = 3; i < at.size(); ++i) sum += square((at[i] - std::log(kUsualPart)) / kUsualFactor);
     return sum * kPriorWeight;
   }
 };
@@ -224,10 +224,9 @@ std::string to_table(const LearnedTime& learned) {
   std::string text = fmt::format(
       "standard deviations of log(measured / predicted): device {:.1f} %, stack {:.1f} %, kind {:.1f} %, machine "
       "{:.1f} %, source {:.1f} %, between plans {:.1f} %; the plan predicted fastest exceeds the others by {:.1f} %\n"
-      "a run's own: {:.1f} % x exp({:.2f} x exposed + {:.2f} x bubble + {:.2f} x ln(10 % / MFU), below 10 %)\n\n",
+      "a run's own: {:.1f} % x exp({:.2f} x exposed + {:.2f} x bubble)\n\n",
       100 * p.device, 100 * p.stack, 100 * p.kind, 100 * p.machine, 100 * p.source,
-      100 * learned.errors.between_plans(), 100 * learned.errors.picked(), 100 * std::exp(s.base), s.exposed, s.bubble,
-      s.idle);
+      100 * learned.errors.between_plans(), 100 * learned.errors.picked(), 100 * std::exp(s.base), s.exposed, s.bubble);
   text += fmt::format("{:<56} {:>6} {:>10} {:>10}\n", "within the 90 % interval", "runs", "own known", "left out");
   const auto line = [&](const Coverage& c) {
     text += fmt::format("{:<56} {:>6} {:>8.1f} % {:>8.1f} %\n", c.source, c.runs, 100 * c.known, 100 * c.unknown);

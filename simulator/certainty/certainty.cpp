@@ -74,8 +74,8 @@ std::string count(int runs) { return base::integer(runs); }
 
 std::string words_of(const RunLikeness& like, const TimeOutlook& outlook) {
   if (outlook.runs > 0) {
-    return fmt::format("from the errors of {} measured runs of stack {} on {} ({})", count(outlook.runs), like.stack,
-                       like.device, like.kind);
+    return fmt::format("from the errors of {} measured runs of stack {}{} on {} ({})", count(outlook.runs), like.stack,
+                       outlook.sisters ? " and its sisters" : "", like.device, like.kind);
   }
   std::string words = fmt::format("no measured run of stack {} on {} ({})", like.stack, like.device, like.kind);
   if (outlook.on_device > 0)

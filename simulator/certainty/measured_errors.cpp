@@ -50,21 +50,18 @@ nlohmann::json model_json(const ErrorModel& model) {
 nlohmann::json time_json(const TimeErrors& model) {
   const SharedParts& p = model.parts();
   const SpreadRule& s = model.spread();
-  nlohmann::json json{{"parts",
-                       {{"device", rounded(p.device)},
-                        {"stack", rounded(p.stack)},
-                        {"kind", rounded(p.kind)},
-                        {"machine", rounded(p.machine)},
-                        {"source", rounded(p.source)}}},
-                      {"spread",
-                       {{"base", rounded(s.base)},
-                        {"exposed", rounded(s.exposed)},
-                        {"bubble", rounded(s.bubble)},
-                        {"idle", rounded(s.idle)}}},
-                      {"between_plans", rounded(model.between_plans())},
-                      {"picked", rounded(model.picked())},
-                      {"cells", nlohmann::json::array()},
-                      {"quantiles", nlohmann::json::array()}};
+  nlohmann::json json{
+      {"parts",
+       {{"device", rounded(p.device)},
+        {"stack", rounded(p.stack)},
+        {"kind", rounded(p.kind)},
+        {"machine", rounded(p.machine)},
+        {"source", rounded(p.source)}}},
+      {"spread", {{"base", rounded(s.base)}, {"exposed", rounded(s.exposed)}, {"bubble", rounded(s.bubble)}}},
+      {"between_plans", rounded(model.between_plans())},
+      {"picked", rounded(model.picked())},
+      {"cells", nlohmann::json::array()},
+      {"quantiles", nlohmann::json::array()}};
   for (const RunCell& cell : model.cells()) {
     json["cells"].push_back({{"source", cell.source},
                              {"device", cell.like.device},
@@ -168,7 +165,7 @@ TimeErrors times_of(const base::JsonReader& json) {
   const auto factor = [&](const char* key) { return number(spread.at(key), -kMostReach, kMostReach); };
   return {std::move(cells),
           {deviation("device"), deviation("stack"), deviation("kind"), deviation("machine"), deviation("source")},
-          {factor("base"), factor("exposed"), factor("bubble"), factor("idle")},
+          {factor("base"), factor("exposed"), factor("bubble")},
           std::move(quantiles),
           number(json.at("between_plans"), 0, kMostDeviation),
           number(json.at("picked"), 0, kMostDeviation)};

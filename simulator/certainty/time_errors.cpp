@@ -4,11 +4,11 @@
 #include <algorithm>
 #include <cmath>
 
+#include "program/plan/stack.h"
+
 namespace trivium::simulator {
 namespace {
 
-constexpr double kIdleMfu = 0.10;
-constexpr double kLeastMfu = 0.01;
 constexpr double kOfMedianError =
     1.5;  // variance of a median of normal errors over that of their mean: pi / 2, less of few
 constexpr int kMachineAndStack = 2;  // machine and stack
@@ -35,12 +35,8 @@ struct TimeErrors::Factor {
 };
 
 std::string family_of_stack(std::string_view stack) {
-  // Megatron-DeepSpeed is a fork of 2021 with DeepSpeed's pipeline, and vTrain's edition of it lacks fused attention.
-  if (stack.starts_with("megatron-deepspeed")) return std::string(stack);
-  for (const std::string_view family : {"megatron", "deepspeed", "fsdp", "torchtitan"}) {
-    if (stack.starts_with(family)) return std::string(family);
-  }
-  return std::string(stack);
+  const program::StackTraits* traits = program::find_stack(stack);
+  return traits && !traits->family.empty() ? traits->family : std::string(stack);
 }
 
 std::string pooled_kind(const std::string& kind) {
@@ -51,8 +47,7 @@ std::string pooled_kind(const std::string& kind) {
 }
 
 double SpreadRule::of(const Composition& made_of) const {
-  const double idling = std::max(0.0, std::log(kIdleMfu / std::max(made_of.mfu, kLeastMfu)));
-  return std::exp(base + exposed * made_of.exposed + bubble * made_of.bubble + idle * idling);
+  return std::exp(base + exposed * made_of.exposed + bubble * made_of.bubble);
 }
 
 double shared(const SharedParts& parts, const RunLikeness& a, const RunLikeness& b) {
@@ -117,6 +112,7 @@ TimeOutlook TimeErrors::at(const RunLikeness& like, const Composition& made_of) 
     if (of_stack) outlook.of_stack += cell.runs;
     if (!on_device || !of_stack || cell.like.kind != like.kind) continue;
     outlook.runs += cell.runs;
+    outlook.sisters |= cell.like.stack != like.stack;
     if (std::ranges::find(outlook.sources, cell.source) == outlook.sources.end())
       outlook.sources.push_back(cell.source);
   }

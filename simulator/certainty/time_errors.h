@@ -33,10 +33,9 @@ std::string family_of_stack(std::string_view stack);
 /// Whose errors are pooled: "adapters" and "experts" in any precision, else the kind.
 std::string pooled_kind(const std::string& kind);
 
-/// Standard deviation of a run's own error: exp(base + exposed x share + bubble x share + idle x ln(10 % / MFU)), the
-/// last where MFU is below 10 %.
+/// Standard deviation of a run's own error: exp(base + exposed x share + bubble x share).
 struct SpreadRule {
-  double base = -3, exposed = 0, bubble = 0, idle = 0;
+  double base = -3, exposed = 0, bubble = 0;
   double of(const Composition& made_of) const;
 };
 
@@ -73,8 +72,9 @@ struct QuantilesOf {
 struct TimeOutlook {
   double mean = 0, deviation = 0;  ///< of log(measured / predicted), by the shared parts and the rule
   ErrorQuantiles quantiles;
-  int measured = 0;  ///< of machine and stack, how many were
-  int runs = 0;      ///< measured runs of that device family, family of stacks and kind
+  int measured = 0;      ///< of machine and stack, how many were
+  int runs = 0;          ///< measured runs of that device family, family of stacks and kind
+  bool sisters = false;  ///< some of them of other stacks of the family
   std::vector<std::string> sources;
   int on_device = 0, of_stack = 0;  ///< measured runs of that device family, of that family of stacks
   double at(double distance) const { return mean + distance * deviation; }
@@ -83,8 +83,8 @@ struct TimeOutlook {
 /// Of which runs share a part, products of deviations.
 double shared(const SharedParts& parts, const RunLikeness& a, const RunLikeness& b);
 
-/// The quantiles that hold there: those of kind and device, where need be those where less was measured, else of the
-/// kind, else of all; never narrower than where more was measured.
+/// The quantiles that hold there: those of kind and device, of busy devices where need be those where
+/// less was measured, else of the kind, else of all; never narrower than where more was measured.
 ErrorQuantiles quantiles_at(const std::vector<QuantilesOf>& all, const RunLikeness& like, bool busy, int measured);
 
 /// Conditional expectation of an error given all cells (best linear unbiased prediction; Robinson 1991, Statistical

@@ -36,7 +36,7 @@ std::vector<TimeRun> drawn(int sources, int runs, double source, double noise, u
 TEST(HeldBackRuns, AreThoseOfAModelThatNeverSawTheirSource) {
   const std::vector<TimeRun> runs = drawn(6, 4, 0.1, 0.03, 1);
   const simulator::SharedParts parts{0.02, 0.05, 0.03, 0.04, 0.06};
-  const simulator::SpreadRule rule{-3, 1, 0, 0};
+  const simulator::SpreadRule rule{-3, 1, 0};
   const HeldBackRuns held(runs);
   const HeldBackRuns::Result result = held.at(parts, rule);
   for (std::size_t i = 0; i < runs.size(); ++i) {

@@ -17,9 +17,8 @@ MeasuredErrors errors() {
   parts.run = {0.05, 0.05, 0.05};
   const ErrorCell memory{of_memory({"a100", "megatron", "dense", "dgx-a100-80gb", 0}), "a paper", 30, 0, 0, 0.03};
   const RunCell cell{{"a100", "megatron", "dense", "dgx-a100-80gb"}, "a paper", 30, 0, 0, 0.0009};
-  return {
-      TimeErrors({cell}, {0.03, 0.03, 0.03, 0.10, 0.02}, {-3, 0, 0, 0}, {{"", "", true, 0, 30, {-2, 0, 3}}}, 0.04, 0),
-      ErrorModel({memory}, parts)};
+  return {TimeErrors({cell}, {0.03, 0.03, 0.03, 0.10, 0.02}, {-3, 0, 0}, {{"", "", true, 0, 30, {-2, 0, 3}}}, 0.04, 0),
+          ErrorModel({memory}, parts)};
 }
 
 program::Job job() {

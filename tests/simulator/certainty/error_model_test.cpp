@@ -70,7 +70,7 @@ TEST(ErrorModel, TakesTheSpreadOfRunsThatAreAlike) {
 TimeErrors times() {
   return {{{{"a100", "megatron", "dense", "selene"}, "paper", 4, 0.2, 0.3, 0.0025}},
           {0.03, 0.04, 0.02, 0.10, 0.05},
-          {-3, 1, 2, 0.5},
+          {-3, 1, 2},
           {{"dense", "a100", true, 2, 4, {-1.5, 0.25, 2}}},
           0.04,
           0.01};

@@ -62,7 +62,11 @@ double shared(const SharedParts& parts, const RunLikeness& a, const RunLikeness&
 ErrorQuantiles quantiles_at(const std::vector<QuantilesOf>& all, const RunLikeness& like, bool busy, int measured) {
   const std::string kind = pooled_kind(like.kind);
   const QuantilesOf* nearest = nullptr;
-  for (int less = measured; less >= 0 && !nearest; --less) nearest = find_quantiles(all, kind, like.device, busy, less);
+  // What idles does so for reasons of its stack: what others' runs on the device say counts for busy devices alone.
+  const int least = busy ? 0 : measured;
+  for (int less = measured; less >= least && !nearest; --less) {
+    nearest = find_quantiles(all, kind, like.device, busy, less);
+  }
   if (!nearest) nearest = find_quantiles(all, kind, "", busy, measured);
   if (!nearest) nearest = find_quantiles(all, "", "", busy, measured);
   ErrorQuantiles quantiles = nearest ? nearest->quantiles : ErrorQuantiles{};

@@ -26,8 +26,6 @@ SearchRequest narrow() {
   return request;
 }
 
-double tokens_per_s(const SearchRequest& request) { return best_plan(request, {2, {}})->simulation.tokens_per_s; }
-
 // A node without adapters is no larger cluster, whatever is asked.
 TEST(Studies, NodesWithoutAdaptersStayAlone) {
   SearchRequest request = narrow();

@@ -66,6 +66,9 @@ TEST(TimeErrors, TakeQuantilesOfTheNearestKindNeverNarrowerThanWhereMoreWasMeasu
   EXPECT_EQ(at("h100", "experts", 1).high, 5) << "of both";
   EXPECT_EQ(at("h100", "dense", 1).high, 3);
   EXPECT_EQ(at("cpu", "dense", 2).high, 4) << "runs of the device where less was measured come before other devices";
+  const std::vector<QuantilesOf> idle{{"dense", "h100", false, 0, 20, {-1, 0, 9}},
+                                      {"dense", "", false, 2, 5, {-1, 0, 2}}};
+  EXPECT_EQ(quantiles_at(idle, {"h100", "trivium", "dense", "m"}, false, 2).high, 2) << "not those of another stack";
   EXPECT_EQ(at("h100", "dense", 0).high, 1.645) << "nothing was learned: a normal distribution's";
 }
 

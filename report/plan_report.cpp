@@ -28,6 +28,7 @@ void headline(Page& page, const PlanReport& report) {
   const simulator::Simulation& figures = report.simulation;
   std::vector<std::vector<std::string>> rows{
       {"iteration", base::seconds(figures.iteration_s)},
+      {"expected when measured", base::seconds_beside(figures.certainty.expected_s, figures.iteration_s)},
       {"of measurements 90 % within", simulator::interval_text(figures.certainty.iteration_s, figures.iteration_s)},
       {"which comes from", figures.certainty.words},
       {"throughput", base::integer(figures.tokens_per_s) + " tokens/s"},
@@ -35,9 +36,13 @@ void headline(Page& page, const PlanReport& report) {
       {"peak memory of a device", base::size(figures.peak_memory_bytes)},
       {"fits with probability", simulator::probability_text(figures.certainty.fit_probability)}};
   if (const auto whole = simulator::whole_training(report.file.job, report.cluster, figures)) {
-    rows.push_back({"whole training", base::duration(whole->seconds)});
-    rows.push_back({"energy", base::energy(whole->energy_joules)});
-    rows.push_back({"cost", whole->cost_usd ? base::dollars(*whole->cost_usd) : "price not known"});
+    const auto with_ends = [&](double value, auto as_text) {
+      return fmt::format("{} (90 % within {} to {})", as_text(value), as_text(value * whole->least),
+                         as_text(value * whole->most));
+    };
+    rows.push_back({"whole training", with_ends(whole->seconds, base::duration)});
+    rows.push_back({"energy", with_ends(whole->energy_joules, [](double joules) { return base::energy(joules); })});
+    rows.push_back({"cost", whole->cost_usd ? with_ends(*whole->cost_usd, base::dollars) : "price not known"});
     if (whole->cost_usd) rows.push_back({"price", hardware::price_text(report.cluster)});
   }
   page.table({}, rows);

@@ -121,20 +121,6 @@ std::array<double, simulator::kEases> run_spreads(const std::vector<ErrorCell>& 
   return spreads;
 }
 
-/// Of runs that share model, batch and machine, where devices are busy: those are the plans one decides between.
-double spread_between_plans(const std::vector<RunError>& runs) {
-  std::map<std::pair<std::string, std::string>, std::vector<double>> sweeps;
-  for (const RunError& run : runs) {
-    if (!run.sweep.empty() && run.like.ease == 0) sweeps[{run.source, run.sweep}].push_back(run.error);
-  }
-  Pooled pooled;
-  for (const auto& [key, errors] : sweeps) {
-    const double freedom = static_cast<double>(errors.size()) - 1;
-    pooled.add(key.first, square(spread_of(errors, median(errors))) * freedom, freedom);
-  }
-  return std::max(kLeastRun, std::sqrt(pooled.variance(square(kUsualDeviation), kUsualRuns)));
-}
-
 double log_prior(const ErrorParts& parts) {
   double sum = 0;
   for (const double part : {parts.device, parts.stack, parts.kind, parts.machine}) {
@@ -211,6 +197,19 @@ std::vector<RunError> without(const std::vector<RunError>& runs, const std::stri
 }
 
 }  // namespace
+
+double spread_between_plans(const std::vector<RunError>& runs) {
+  std::map<std::pair<std::string, std::string>, std::vector<double>> sweeps;
+  for (const RunError& run : runs) {
+    if (!run.sweep.empty() && run.like.ease == 0) sweeps[{run.source, run.sweep}].push_back(run.error);
+  }
+  Pooled pooled;
+  for (const auto& [key, errors] : sweeps) {
+    const double freedom = static_cast<double>(errors.size()) - 1;
+    pooled.add(key.first, square(spread_of(errors, median(errors))) * freedom, freedom);
+  }
+  return std::max(kLeastRun, std::sqrt(pooled.variance(square(kUsualDeviation), kUsualRuns)));
+}
 
 Learned learn(const std::vector<RunError>& runs) {
   const std::vector<ErrorCell> cells = cells_of(runs);

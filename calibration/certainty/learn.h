@@ -37,6 +37,9 @@ struct Learned {
 /// one cell.
 Learned learn(const std::vector<RunError>& runs);
 
+/// Of runs that share model, batch and machine, where devices are busy: those are the plans one decides between.
+double spread_between_plans(const std::vector<RunError>& runs);
+
 /// For people.
 std::string to_table(const Learned& learned);
 

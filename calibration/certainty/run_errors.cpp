@@ -54,14 +54,16 @@ RunErrors run_errors(const std::vector<std::filesystem::path>& tables, const std
     for (std::size_t i = 0; i < runs.size(); ++i) {
       const ValidationRow& row = validation.rows[i];
       if (row.unsupported || !row.ran || row.tier == "C") continue;
-      if (runs[i].job.training.lora.used()) continue;  // recipes and packed samples that tables do not print
-      const auto like =
-          simulator::likeness_of(runs[i].job, runs[i].cluster, mfu_of(runs[i], row.predicted_iteration_s));
       const double off = std::log(row.measured_iteration_s / row.predicted_iteration_s);
-      errors.time.push_back({like, row.source, runs[i].sweep, off, off - moved(runs[i], shifts, machines)});
+      errors.time.push_back({simulator::run_likeness_of(runs[i].job, runs[i].cluster), row.made_of, row.source,
+                             runs[i].sweep, row.case_name, row.predicted_iteration_s, off,
+                             off - moved(runs[i], shifts, machines)});
+      if (runs[i].job.training.lora.used()) continue;  // packed samples that tables do not print
       // Trainers keep different 8-bit weights in addition to the 16-bit ones, and tables print the allocator's total.
       if (runs[i].job.plan.fp8 != program::Fp8::kNone) continue;
       if (!row.measured_peak_bytes || !row.predicted_peak_bytes) continue;
+      const auto like =
+          simulator::likeness_of(runs[i].job, runs[i].cluster, mfu_of(runs[i], row.predicted_iteration_s));
       RunError memory{like, row.source, runs[i].sweep, std::log(*row.measured_peak_bytes / *row.predicted_peak_bytes)};
       memory.like = simulator::of_memory(memory.like);
       memory.left_out = memory.error;
@@ -77,14 +79,21 @@ RunErrors own_run_errors(const std::filesystem::path& csv) {
   RunErrors errors;
   for (std::size_t i = 0; i < table.rows(); ++i) {
     const CsvTable::Row row = table.row(i);
-    RunError one{{row.text("device"), row.text("stack"), row.text("kind"), row.text("machine"), 0},
-                 row.text("source"),
-                 "",
-                 std::log(row.positive("measured_s") / row.positive("predicted_s"))};
-    one.left_out = one.error;
-    errors.time.push_back(one);
+    const double error = std::log(row.positive("measured_s") / row.positive("predicted_s"));
+    const std::string kind = row.text("kind");  // context parallelism is a kind of memory alone
+    errors.time.push_back(
+        {{row.text("device"), row.text("stack"), kind.substr(0, kind.find(" + long context")), row.text("machine")},
+         {},
+         row.text("source"),
+         "",
+         "",
+         row.positive("predicted_s"),
+         error,
+         error});
     if (row.text("measured_bytes").empty()) continue;
-    one.like = simulator::of_memory(one.like);
+    RunError one{
+        simulator::of_memory({row.text("device"), row.text("stack"), row.text("kind"), row.text("machine"), 0}),
+        row.text("source"), ""};
     one.error = one.left_out = std::log(row.positive("measured_bytes") / row.positive("predicted_bytes"));
     errors.memory.push_back(std::move(one));
   }

@@ -6,13 +6,14 @@
 #include <string>
 #include <vector>
 
-#include "calibration/certainty/learn.h"
+#include "calibration/certainty/learn_time.h"
 #include "calibration/certainty/scales.h"
 
 namespace trivium::calibration {
 
 struct RunErrors {
-  std::vector<RunError> time, memory;
+  std::vector<TimeRun> time;
+  std::vector<RunError> memory;
 };
 
 /// Log(predicted / measured) of a source as a whole, with it in the fit of the profiles and left out.
@@ -24,9 +25,9 @@ struct SourceShift {
 /// prints them. Errors: Failure(kInput) as `FILE:LINE: column: …`.
 std::map<std::string, SourceShift> read_left_out(const std::filesystem::path& csv);
 
-/// Rows of tiers A and B that could be replayed, of every table, in the class of the utilisation that is predicted: who
-/// asks the model has not measured. Errors with the source left out: `shifts` by source, `machines` by publisher
-/// and machine; of others as fitted. Errors: as read_published_runs().
+/// Rows of tiers A and B that could be replayed, of every table, by what their predictions are made of: who asks the
+/// model has not measured. Memory: not of adapters, whose recipes tables do not print. Errors with the source left out:
+/// `shifts` by source, `machines` by publisher and machine; of others as fitted. Errors: as read_published_runs().
 RunErrors run_errors(const std::vector<std::filesystem::path>& tables, const std::map<std::string, SourceShift>& shifts,
                      const std::vector<MachineRuns>& machines);
 

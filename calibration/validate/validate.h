@@ -35,6 +35,7 @@ struct ValidationRow {
   /// Of published runs that are predicted: within which 90 of 100 measurements are expected, and that it fits.
   std::optional<simulator::PredictionInterval> interval_s, peak_interval_bytes;
   std::optional<double> fit_probability;
+  simulator::Composition made_of;  ///< of published runs that are predicted
 };
 
 /// Errors of all cases with one thing in common. Fractions: predicted / measured - 1.

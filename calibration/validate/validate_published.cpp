@@ -130,7 +130,10 @@ ValidationRow row_of(const PublishedRun& run, const Outcome& outcome) {
     row.fit_probability = outcome.certainty->fit_probability;
   }
   if (!row.ran) return row;
-  if (outcome.certainty) row.interval_s = outcome.certainty->iteration_s;
+  if (outcome.certainty) {
+    row.interval_s = outcome.certainty->iteration_s;
+    row.made_of = outcome.certainty->made_of;
+  }
   row.predicted_iteration_s = outcome.iteration_s;
   row.error = outcome.iteration_s / run.iteration_s - 1;
   return row;

@@ -51,23 +51,23 @@ Compared look_at(const std::string& file, const CompareOptions& options) {
 }
 
 std::string text_of(const std::vector<Compared>& all) {
-  Table table(
-      {"<plan", "<split", "iteration", "90 % from", "to", "tokens/s", "MFU", "peak memory", "fits", "to the first"});
+  Table table({"<plan", "<split", "iteration", "expected", "90 % from", "to", "tokens/s", "MFU", "peak memory", "fits",
+               "to the first"});
   const auto& first = all.front().simulation;
   for (const Compared& c : all) {
     const std::string split = program::summary(c.request.file.job.plan);
     if (!c.simulation) {
-      table.add({c.file, split, "-", "-", "-", "-", "-", "-", "-", "-"});
+      table.add({c.file, split, "-", "-", "-", "-", "-", "-", "-", "-", "-"});
       continue;
     }
     const std::string change =
         first ? fmt::format("{:+.1f} %", 100 * (c.simulation->iteration_s / first->iteration_s - 1)) : "-";
     const simulator::Certainty& sure = c.simulation->certainty;
     const double middle = c.simulation->iteration_s;
-    table.add({c.file, split, seconds(middle), seconds_beside(sure.iteration_s.low, middle),
-               seconds_beside(sure.iteration_s.high, middle), integer(c.simulation->tokens_per_s),
-               simulator::mfu_text(c.simulation->mfu, c.request.file.job.plan), size(c.simulation->peak_memory_bytes),
-               simulator::probability_text(sure.fit_probability), change});
+    table.add({c.file, split, seconds(middle), seconds_beside(sure.expected_s, middle),
+               seconds_beside(sure.iteration_s.low, middle), seconds_beside(sure.iteration_s.high, middle),
+               integer(c.simulation->tokens_per_s), simulator::mfu_text(c.simulation->mfu, c.request.file.job.plan),
+               size(c.simulation->peak_memory_bytes), simulator::probability_text(sure.fit_probability), change});
   }
   std::string text = table.text();
   for (const Compared& c : all) {

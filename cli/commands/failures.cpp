@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "cli/render/render.h"
 #include "simulator/studies/checkpoint_size.h"
+#include "simulator/studies/whole_training.h"
 
 namespace trivium::cli {
 namespace {
@@ -70,7 +71,7 @@ FailureOutlook outlook(const FailureOptions& options, const JobRequest& request,
   found.simulated_goodput = simulated_goodput(found.failures, found.interval,
                                               found.failures.mtbf() * (kDrawnFailures * found.goodput), kSeed);
   if (job.training.total_tokens > 0) {
-    found.training_s = static_cast<double>(job.training.total_tokens) / simulation.tokens_per_s / found.goodput;
+    found.training_s = simulator::whole_training(job, request.cluster, simulation)->seconds / found.goodput;
   }
   return found;
 }

@@ -11,6 +11,7 @@
 #include "cli/render/plan_report.h"
 #include "cli/render/render.h"
 #include "program/plan/job_json.h"
+#include "simulator/certainty/probability_text.h"
 #include "simulator/iteration/mfu_text.h"
 #include "simulator/predict/prepare.h"
 #include "simulator/schedule/engine.h"
@@ -113,8 +114,14 @@ std::string deadline(const StudyOptions& options, const SearchRequest& request, 
     return fmt::format("\nno cluster of up to {} node{} trains within {}\n", answer.tried, answer.tried == 1 ? "" : "s",
                        duration(limit));
   const SearchRequest there = planner::on_nodes(request, answer.nodes);
-  return fmt::format("\nwithin {}: {} nodes, {} of training, {}: {}\n", duration(limit), answer.nodes,
-                     duration(answer.seconds), price(training_of(there, *answer.best)->cost_usd),
+  const simulator::WholeTraining whole = *training_of(there, *answer.best);
+  const simulator::Certainty& sure = answer.best->simulation.certainty;
+  const double probability = simulator::within_probability(sure, sure.expected_s * limit / whole.seconds);
+  out["deadline"]["probability"] = probability;
+  out["deadline"]["training_interval_90_s"] = {whole.seconds * whole.least, whole.seconds * whole.most};
+  return fmt::format("\nwithin {} with probability {}: {} nodes, {} of training ({} to {}), {}: {}\n", duration(limit),
+                     simulator::probability_text(probability), answer.nodes, duration(whole.seconds),
+                     duration(whole.seconds * whole.least), duration(whole.seconds * whole.most), price(whole.cost_usd),
                      program::summary(answer.best->plan));
 }
 
@@ -154,7 +161,7 @@ std::string batches(const StudyOptions& options, const SearchRequest& request, c
 
 std::string sequences(const StudyOptions& options, const SearchRequest& request, const Effort& effort,
                       nlohmann::json& out) {
-  Table table({"sequence", "batch", "iteration", "90 % from", "to", "tokens/s",
+  Table table({"sequence", "batch", "iteration", "expected", "90 % from", "to", "tokens/s",
                simulator::mfu_title("MFU", request.job.plan), "<best plan"});
   out["sequences"] = nlohmann::json::array();
   for (const planner::SequencePoint& point :
@@ -162,11 +169,12 @@ std::string sequences(const StudyOptions& options, const SearchRequest& request,
     std::vector<std::string> row{std::to_string(point.sequence), std::to_string(point.global_batch)};
     if (point.best) {
       const simulator::Simulation& s = point.best->simulation;
-      row.insert(row.end(), {seconds(s.iteration_s), seconds_beside(s.certainty.iteration_s.low, s.iteration_s),
+      row.insert(row.end(), {seconds(s.iteration_s), seconds_beside(s.certainty.expected_s, s.iteration_s),
+                             seconds_beside(s.certainty.iteration_s.low, s.iteration_s),
                              seconds_beside(s.certainty.iteration_s.high, s.iteration_s), integer(s.tokens_per_s),
                              percent(s.mfu), program::summary(point.best->plan)});
     } else {
-      row.insert(row.end(), {"-", "-", "-", "-", "-", "no plan fits"});
+      row.insert(row.end(), {"-", "-", "-", "-", "-", "-", "no plan fits"});
     }
     table.add(std::move(row));
     out["sequences"].push_back(

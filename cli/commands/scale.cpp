@@ -64,19 +64,20 @@ std::string text_of(const JobRequest& request, const Curve& curve) {
   for (const auto& p : curve.points) {
     if (p.best) most = std::max(most, p.best->simulation.tokens_per_s / p.efficiency);
   }
-  Table table({"devices", "batch", "iteration", "90 % from", "to", "tokens/s",
+  Table table({"devices", "batch", "iteration", "expected", "90 % from", "to", "tokens/s",
                simulator::mfu_title("MFU", request.file.job.plan), "efficiency", "training", "price", "<best plan"});
   std::string drawing;
   for (const planner::ScalePoint& p : curve.points) {
     if (!p.best) {
-      table.add(
-          {std::to_string(p.ranks), std::to_string(p.global_batch), "-", "-", "-", "-", "-", "-", "-", "-", p.refused});
+      table.add({std::to_string(p.ranks), std::to_string(p.global_batch), "-", "-", "-", "-", "-", "-", "-", "-", "-",
+                 p.refused});
       drawing += fmt::format("  {:>7}  no plan\n", p.ranks);
       continue;
     }
     const simulator::Simulation& s = p.best->simulation;
     const auto whole = training_of(request, p);
     table.add({std::to_string(p.ranks), std::to_string(p.global_batch), seconds(s.iteration_s),
+               seconds_beside(s.certainty.expected_s, s.iteration_s),
                seconds_beside(s.certainty.iteration_s.low, s.iteration_s),
                seconds_beside(s.certainty.iteration_s.high, s.iteration_s), integer(s.tokens_per_s), percent(s.mfu),
                percent(p.efficiency), whole ? duration(whole->seconds) : "-",

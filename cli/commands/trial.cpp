@@ -109,10 +109,12 @@ MeasuredPlan trial_of(const TrialsOptions& options, const std::string& plan, std
   return trial;
 }
 
+/// Of what a prediction may be off by, what is not the plan's own is shared by the plans of a job.
 planner::TrialErrors errors_of(const simulator::Certainty& certainty) {
   planner::TrialErrors errors;
   errors.own = std::max(certainty.between_plans / std::sqrt(2.0), kLeastOwn);
-  errors.shared = std::log(certainty.iteration_s.high / certainty.iteration_s.low) / (2 * kReach);
+  const double all = std::log(certainty.iteration_s.high / certainty.iteration_s.low) / (2 * kReach);
+  errors.shared = std::sqrt(std::max(0.0, all * all - errors.own * errors.own));
   errors.noise = kLeastNoise;
   return errors;
 }
@@ -214,7 +216,11 @@ nlohmann::json json_of(const TrialsOptions& options, const Trials& trials) {
   auto& all = json["trials"] = nlohmann::json::array();
   for (std::size_t i = 0; i < trials.plans.size(); ++i) {
     const MeasuredPlan& trial = trials.plans[i];
-    const double reach = std::exp(kReach * belief.deviation[i]), expected = belief.expected_s[i];
+    const double expected = belief.expected_s[i];
+    // The interval has the shape of the prediction's, narrower by what was measured.
+    const simulator::Certainty& sure = trial.certainty;
+    const double left = belief.deviation[i] / std::hypot(trials.errors.shared, trials.errors.own);
+    const auto end = [&](double of) { return expected * std::pow(of / sure.expected_s, left); };
     const auto& time = trials.times[i].measured_s;
     all.push_back({{"file", trial.plan},
                    {"plan", program::to_json(trial.request.file.job.plan)},
@@ -225,7 +231,7 @@ nlohmann::json json_of(const TrialsOptions& options, const Trials& trials) {
                    {"measured_s", time ? nlohmann::json(*time) : nlohmann::json()},
                    {"why_not", trial.why_not.empty() ? nlohmann::json() : nlohmann::json(trial.why_not)},
                    {"expected_s", expected},
-                   {"expected_interval_90_s", {expected / reach, expected * reach}},
+                   {"expected_interval_90_s", {end(sure.iteration_s.low), end(sure.iteration_s.high)}},
                    {"fastest_probability", belief.fastest[i]}});
   }
   return json;
@@ -273,7 +279,7 @@ int run(const TrialsOptions& options) {
   Trials trials;
   for (const std::string& plan : options.plans) {
     trials.plans.push_back(trial_of(options, plan, trials.plans.size()));
-    trials.times.push_back({trials.plans.back().predicted_s, {}, false});
+    trials.times.push_back({trials.plans.back().certainty.expected_s, {}, false});
   }
   trials.errors = errors_of(trials.plans.front().certainty);
   trials.base = trials.plans.front().request.cluster.groups.front().node;

@@ -88,12 +88,22 @@ std::string training_lines(const program::Job& job, const hardware::Cluster& clu
   std::string text =
       fmt::format("\ntraining on {} tokens: {}, {}, {}\n", integer(static_cast<double>(job.training.total_tokens)),
                   duration(whole.seconds), base::energy(whole.energy_joules), price(whole.cost_usd));
+  const auto ends = [&](double value, auto as_text) {
+    return fmt::format("{} to {}", as_text(value * whole.least), as_text(value * whole.most));
+  };
+  text += fmt::format("  90 of 100 trainings: {}, {}", ends(whole.seconds, duration),
+                      ends(whole.energy_joules, [](double joules) { return base::energy(joules); }));
+  text += whole.cost_usd ? fmt::format(", {}\n", ends(*whole.cost_usd, dollars)) : "\n";
   if (whole.cost_usd) text += fmt::format("  at {}\n", hardware::price_text(cluster));
   return text;
 }
 
 nlohmann::json training_json(const hardware::Cluster& cluster, const WholeTraining& whole) {
   nlohmann::json json{{"seconds", whole.seconds}, {"energy_joules", whole.energy_joules}};
+  const auto ends = [&](double value) { return nlohmann::json{value * whole.least, value * whole.most}; };
+  json["seconds_interval_90"] = ends(whole.seconds);
+  json["energy_interval_90_joules"] = ends(whole.energy_joules);
+  json["cost_interval_90_usd"] = whole.cost_usd ? ends(*whole.cost_usd) : nlohmann::json();
   json["cost_usd"] = whole.cost_usd ? nlohmann::json(*whole.cost_usd) : nlohmann::json();
   json["price"] = whole.cost_usd ? nlohmann::json(hardware::price_text(cluster)) : nlohmann::json();
   return json;
@@ -102,6 +112,7 @@ nlohmann::json training_json(const hardware::Cluster& cluster, const WholeTraini
 nlohmann::json headline_json(const Simulation& simulation, const program::Plan& plan) {
   const simulator::Certainty& sure = simulation.certainty;
   return {{"iteration_s", simulation.iteration_s},
+          {"iteration_expected_s", sure.expected_s},
           {"iteration_interval_90_s", {sure.iteration_s.low, sure.iteration_s.high}},
           {"tokens_per_s", simulation.tokens_per_s},
           {"mfu", simulation.mfu},
@@ -190,7 +201,9 @@ std::string simulation_report(const JobRequest& request, const Simulation& simul
   std::string text =
       fmt::format("{} on {}: {}\n", model_heading(job), request.cluster.name, program::summary(job.plan));
   if (too_big) text += fmt::format("hypothetical, memory ignored: {}\n", too_big->reason);
-  text += fmt::format("\n  iteration   {} (90 % of measurements: {})\n", seconds(simulation.iteration_s),
+  text += fmt::format("\n  iteration   {} (expected when measured: {}, 90 % of measurements: {})\n",
+                      seconds(simulation.iteration_s),
+                      seconds_beside(simulation.certainty.expected_s, simulation.iteration_s),
                       interval_text(simulation.certainty.iteration_s, simulation.iteration_s));
   text += fmt::format("              ({})\n", simulation.certainty.words);
   if (const auto alone = simulation.unshared_s; alone && differ(*alone, simulation.iteration_s)) {

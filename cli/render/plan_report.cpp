@@ -58,16 +58,16 @@ std::string count(std::int64_t plans) { return integer(static_cast<double>(plans
 
 std::string candidates_table(const std::vector<planner::Candidate>& candidates, const char* title) {
   const program::Plan& any = candidates.front().plan;  // a search has one arithmetic
-  Table table({"#", title, "iteration", "90 % from", "to", "tokens/s", simulator::mfu_title("MFU", any),
+  Table table({"#", title, "iteration", "expected", "90 % from", "to", "tokens/s", simulator::mfu_title("MFU", any),
                simulator::mfu_title("HFU", any), "peak memory", "fits"});
   int place = 0;
   for (const planner::Candidate& candidate : candidates) {
     const simulator::Simulation& s = candidate.simulation;
     const simulator::PredictionInterval& within = s.certainty.iteration_s;
     table.add({std::to_string(++place), program::summary(candidate.plan), seconds(s.iteration_s),
-               seconds_beside(within.low, s.iteration_s), seconds_beside(within.high, s.iteration_s),
-               integer(s.tokens_per_s), percent(s.mfu), percent(s.hfu), size(s.peak_memory_bytes),
-               simulator::probability_text(s.certainty.fit_probability)});
+               seconds_beside(s.certainty.expected_s, s.iteration_s), seconds_beside(within.low, s.iteration_s),
+               seconds_beside(within.high, s.iteration_s), integer(s.tokens_per_s), percent(s.mfu), percent(s.hfu),
+               size(s.peak_memory_bytes), simulator::probability_text(s.certainty.fit_probability)});
   }
   return table.text();
 }

@@ -25,7 +25,8 @@ constexpr int kMostDoublings = 12;
 constexpr int kMostDevices = 1 << 20;
 constexpr double kLongestLimit = 1e6;  // s of an iteration: beyond it ps would leave 64 bits
 constexpr std::int64_t kMostOfARange = 1 << 24;
-constexpr double kAnyFitting = 0.05;  // of the iteration: where what counts is that a plan fits
+constexpr double kExpectedFaster = 1.15;  // than simulated, at most, where the expected time has to keep a limit
+constexpr double kAnyFitting = 0.05;      // of the iteration: where what counts is that a plan fits
 
 std::string whole_refusal(const SearchResult& result) {
   if (result.rejected.empty()) return "the given bounds leave no plan";
@@ -40,8 +41,11 @@ int most_nodes(const SearchRequest& request) {
   return node.adapters == 0 ? 1 : std::max(1, kMostDevices / node.devices);
 }
 
+/// As expected when measured.
 double training_seconds(const SearchRequest& request, const Candidate& best) {
-  return static_cast<double>(request.job.training.total_tokens) / best.simulation.tokens_per_s;
+  program::Job job = request.job;
+  job.plan = best.plan;
+  return simulator::whole_training(job, request.cluster, best.simulation)->seconds;
 }
 
 }  // namespace
@@ -163,7 +167,7 @@ DeadlineAnswer smallest_cluster(const SearchRequest& request, double seconds, co
   // Slower iterations miss the deadline: they are not looked for.
   const program::Training& training = request.job.training;
   const double tokens = static_cast<double>(training.global_batch * training.sequence);
-  const double limit_s = seconds * tokens / static_cast<double>(training.total_tokens);
+  const double limit_s = kExpectedFaster * seconds * tokens / static_cast<double>(training.total_tokens);
   const std::int64_t limit_ps =
       limit_s < kLongestLimit ? static_cast<std::int64_t>(limit_s * base::kPsPerSecond) + 1 : request.limit_ps;
   const auto costs = std::make_shared<simulator::SharedCosts>();

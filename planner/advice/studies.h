@@ -57,8 +57,8 @@ std::vector<CostPoint> cost_front(const SearchRequest& request, const Effort& ef
 /// Counts of devices to look at: all of the cluster, its half, … down to a 64th or 1, ascending.
 std::vector<int> scale_counts(int devices);
 
-/// The fewest nodes whose best plan trains `total_tokens` within `seconds`, found by doubling and halving from the
-/// fewest whose peak could do the work: counts in between may fit by chance of their divisors.
+/// The fewest nodes whose best plan is expected to train `total_tokens` within `seconds`, found by doubling and halving
+/// from the fewest whose peak could do the work: counts in between may fit by chance of their divisors.
 struct DeadlineAnswer {
   int nodes = 0;  ///< 0: none up to `tried`
   int tried = 0;  ///< the largest count looked at

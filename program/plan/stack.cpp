@@ -32,6 +32,7 @@ StackTraits trivium() {
 StackTraits megatron() {
   StackTraits h;
   h.name = "megatron";
+  h.family = "megatron";
   h.half_gradients = true;    // Megatron-LM README: fp16 parameters with fp16 gradients hold 20 B per parameter
   h.scatter_gather = true;    // 2104.04473, section 4.1
   h.memory_traffic = 0.86;    // joint fit over published runs: fewer bytes than the reference count
@@ -55,6 +56,7 @@ StackTraits megatron_2022() {
 StackTraits megatron_deepspeed() {
   StackTraits h = megatron();
   h.name = "megatron-deepspeed";
+  h.family.clear();  // a fork of 2021 with DeepSpeed's pipeline
   h.flat_buckets = true;
   h.host_adam = kDeepspeedHostAdam;
   h.half_gradient_shards = true;  // as deepspeed_zero3 below, where parameters are sharded
@@ -79,6 +81,7 @@ StackTraits megatron_deepspeed_vtrain() {
 StackTraits fsdp() {
   StackTraits h;
   h.name = "fsdp";
+  h.family = "fsdp";
   h.host_adam = kMegatronHostAdam;  // assumption: PyTorch's AdamW on the host, as under Megatron-Core
   h.fused_kernels = false;
   h.memory_traffic = 1.2;  // joint fit over published runs
@@ -104,6 +107,7 @@ StackTraits fsdp_flash2() {
 StackTraits deepspeed_zero3() {
   StackTraits h;
   h.name = "deepspeed-zero3";
+  h.family = "deepspeed";
   h.host_adam = kDeepspeedHostAdam;
   h.memory_traffic = 1.4;  // joint fit over published runs
   h.overlaps_gradients_by_default = true;
@@ -138,6 +142,7 @@ StackTraits alpa_xla() {
 StackTraits megatron_core(std::string_view name) {
   StackTraits h;
   h.name = name;
+  h.family = "megatron";
   h.scatter_gather = true;
   h.memory_traffic = 0.86;  // as fitted for Megatron-LM
   h.vocab_multiple = kMegatronVocabMultiple;
@@ -226,6 +231,7 @@ StackTraits nanotron() {
 StackTraits fsdp2(std::string_view name) {
   StackTraits h = fsdp();
   h.name = name;
+  h.family = "fsdp2";
   h.flash_rate = 0.65;  // FlashAttention-2, called by scaled_dot_product_attention
   h.fused_kernels = true;
   h.memory_traffic = 1.0;

@@ -14,6 +14,7 @@ namespace trivium::program {
 /// What differs between trainers that are given the same plan. Rates multiply rules of docs/explanation/cost-model.md.
 struct StackTraits {
   std::string name;
+  std::string family;                    ///< editions of one trainer, whose predictions err alike; empty: its own
   bool fused_kernels = true;             ///< mask-softmax, bias-GeLU, bias-dropout-residual in one kernel each
   bool fused_attention = true;           ///< FlashAttention or its like, where devices have kernels for it
   bool separate_tied_gradients = false;  ///< the two uses of a tied weight accumulate apart (our own runtime)

@@ -42,6 +42,7 @@ def _headline(json: Json) -> Json:
     """The figures that a plan has wherever it is shown."""
     return {
         "iteration_s": json["iteration_s"],
+        "iteration_expected_s": json.get("iteration_expected_s"),
         "iteration_interval_90_s": _interval(json.get("iteration_interval_90_s")),
         "tokens_per_s": json["tokens_per_s"],
         "mfu": json["mfu"],
@@ -57,6 +58,7 @@ class Candidate:
 
     plan: Json
     iteration_s: float
+    iteration_expected_s: Optional[float]  #: half of the measurements are expected to take less
     iteration_interval_90_s: Optional[tuple[float, float]]  #: 90 of 100 measurements are expected within
     tokens_per_s: float
     mfu: float
@@ -132,6 +134,7 @@ class Simulation:
     training: Json
     plan: Json
     iteration_s: float
+    iteration_expected_s: Optional[float]
     iteration_interval_90_s: Optional[tuple[float, float]]
     tokens_per_s: float
     mfu: float

@@ -8,6 +8,7 @@
 #include <numbers>
 
 #include "base/readable.h"
+#include "simulator/certainty/measured_machine.h"
 #include "simulator/certainty/probability_text.h"
 
 namespace trivium::simulator {
@@ -27,6 +28,13 @@ double quantile(double probability) {
   }
   return low;
 }
+
+/// Of Student's distribution with four degrees of freedom (Abramowitz and Stegun 1964, 26.7.4).
+double student_cumulative(double t) {
+  const double scaled = t / std::sqrt(1 + t * t / 4);
+  return 0.5 + 0.375 * scaled * (1 - scaled * scaled / 12);
+}
+constexpr double kStudentReach = 2.131847;  // its 95 % quantile
 
 /// Of a normal tail that reaches up as far as the outlook's own.
 double spread_of(const ErrorOutlook& outlook) {
@@ -56,12 +64,18 @@ std::string kind_of(const program::Job& job) {
   return kind;
 }
 
+std::string run_kind_of(const program::Job& job) {
+  std::string kind = job.training.lora.used() ? "adapters" : job.model.experts ? "experts" : "dense";
+  if (job.plan.fp8 != program::Fp8::kNone) kind += " + fp8";
+  return kind;
+}
+
 std::string count(int runs) { return base::integer(runs); }
 
-std::string words_of(const Likeness& like, const ErrorOutlook& outlook) {
+std::string words_of(const RunLikeness& like, const TimeOutlook& outlook) {
   if (outlook.runs > 0) {
-    return fmt::format("from the errors of {} measured runs of stack {} on {} ({})", count(outlook.runs), like.stack,
-                       like.device, like.kind);
+    return fmt::format("from the errors of {} measured runs of stack {}{} on {} ({})", count(outlook.runs), like.stack,
+                       outlook.sisters ? " and its sisters" : "", like.device, like.kind);
   }
   std::string words = fmt::format("no measured run of stack {} on {} ({})", like.stack, like.device, like.kind);
   if (outlook.on_device > 0)
@@ -81,23 +95,6 @@ std::string words_of_others(const hardware::Cluster& cluster, const std::string&
     if (family != device && std::ranges::find(others, family) == others.end()) others.push_back(family);
   }
   return others.empty() ? "" : fmt::format("; taken for alike on {}", fmt::join(others, ", "));
-}
-
-/// The nearest profile that the node's was made of and that runs were measured on, or its own name.
-std::string machine_of(const hardware::Node& node, const ErrorModel& model) {
-  const auto measured = [&](const std::string& name) {
-    return std::ranges::any_of(model.cells(), [&](const ErrorCell& cell) { return cell.like.machine == name; });
-  };
-  if (measured(node.name)) return node.name;
-  const auto base = std::ranges::find_if(node.bases, measured);
-  return base == node.bases.end() ? node.name : *base;
-}
-
-ErrorOutlook outlook_of(const program::Job& job, const hardware::Cluster& cluster, double mfu,
-                        const ErrorModel& model) {
-  Likeness like = likeness_of(job, cluster, mfu);
-  like.machine = machine_of(commonest_node(cluster), model);
-  return model.at(like);
 }
 
 ErrorOutlook memory_outlook(const program::Job& job, const hardware::Cluster& cluster, const MeasuredErrors& errors) {
@@ -123,22 +120,42 @@ Likeness likeness_of(const program::Job& job, const hardware::Cluster& cluster, 
   return {family_of(node.device), job.plan.stack, kind_of(job), node.name, ease_of(mfu)};
 }
 
+RunLikeness run_likeness_of(const program::Job& job, const hardware::Cluster& cluster) {
+  const hardware::Node& node = commonest_node(cluster);
+  return {family_of(node.device), job.plan.stack, run_kind_of(job), node.name};
+}
+
 Certainty certainty_of(const program::Job& job, const hardware::Cluster& cluster, const Predicted& predicted,
                        const MeasuredErrors& errors) {
-  const ErrorOutlook time = outlook_of(job, cluster, predicted.mfu, errors.time);
+  RunLikeness like = run_likeness_of(job, cluster);
+  like.machine = measured_machine(commonest_node(cluster), errors.time);
+  const Composition made_of{predicted.exposed, predicted.bubble, predicted.mfu};
+  const TimeOutlook time = errors.time.at(like, made_of);
   const ErrorOutlook memory = memory_outlook(job, cluster, errors);
   Certainty certainty;
-  certainty.iteration_s = interval(predicted.iteration_s, time);
+  const auto seconds = [&](double distance) {
+    return predicted.iteration_s * std::exp(time.at(distance) + errors.time.picked());
+  };
+  certainty.expected_s = seconds(time.quantiles.middle);
+  certainty.iteration_s = {seconds(time.quantiles.low), seconds(time.quantiles.high)};
   certainty.peak_bytes = interval(predicted.peak_bytes, memory);
   certainty.fit_probability =
       cumulative((std::log(predicted.room / commonest_node(cluster).device.usable) - memory.mean) / spread_of(memory));
   certainty.compared = time.runs > 0;
   certainty.runs = time.runs;
   certainty.sources = time.sources;
-  const Likeness like = likeness_of(job, cluster, predicted.mfu);
   certainty.words = words_of(like, time) + words_of_others(cluster, like.device);
-  certainty.between_plans = errors.time.parts().between_plans;
+  certainty.between_plans = errors.time.between_plans();
+  certainty.made_of = made_of;
   return certainty;
+}
+
+double within_probability(const Certainty& certainty, double iteration_s) {
+  const double distance = std::log(iteration_s / certainty.expected_s);
+  const PredictionInterval& ends = certainty.iteration_s;
+  const double reach =
+      distance < 0 ? std::log(certainty.expected_s / ends.low) : std::log(ends.high / certainty.expected_s);
+  return student_cumulative(distance / std::max(reach, kLeastDeviation) * kStudentReach);
 }
 
 double usable_memory(const program::Job& job, const hardware::Cluster& cluster, double probability,

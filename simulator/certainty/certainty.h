@@ -14,8 +14,9 @@ namespace trivium::simulator {
 struct Predicted {
   double iteration_s = 0;
   double mfu = 0;
-  double peak_bytes = 0;  ///< of the fullest device
-  double room = 1;        ///< what the fullest device may fill over what it does
+  double peak_bytes = 0;           ///< of the fullest device
+  double room = 1;                 ///< what the fullest device may fill over what it does
+  double exposed = 0, bubble = 0;  ///< shares of the iteration: Composition
 };
 
 /// Within which 90 of 100 measurements are expected.
@@ -27,6 +28,7 @@ struct PredictionInterval {
 std::string interval_text(const PredictionInterval& seconds, double prediction_s);
 
 struct Certainty {
+  double expected_s = 0;  ///< of the iteration: half of the measurements are expected below
   PredictionInterval iteration_s;
   PredictionInterval peak_bytes;  ///< of the fullest device
   double fit_probability = 1;     ///< that no device runs out of memory
@@ -35,7 +37,16 @@ struct Certainty {
   std::vector<std::string> sources;
   std::string words;         ///< where it comes from: "as 66 measured runs of stack fsdp on a100 …"
   double between_plans = 0;  ///< standard deviation of log(measured / predicted) that two plans here do not share
+  Composition made_of;       ///< what the prediction is made of
 };
+
+/// That a measured iteration takes no longer than that: halves of Student's distribution with four degrees of freedom
+/// around the expected time, through both ends of the interval.
+double within_probability(const Certainty& certainty, double iteration_s);
+
+/// What is alike in runs of the job there, by what their times share. Of a heterogeneous cluster, the node with the
+/// most devices.
+RunLikeness run_likeness_of(const program::Job& job, const hardware::Cluster& cluster);
 
 /// What is alike in runs of the job there. `mfu`: as predicted. Of a heterogeneous cluster, that with the most devices.
 Likeness likeness_of(const program::Job& job, const hardware::Cluster& cluster, double mfu);

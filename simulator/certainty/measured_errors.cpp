@@ -10,8 +10,8 @@
 namespace trivium::simulator {
 namespace {
 
-constexpr const char* kSchema = "trivium.measured-errors/1";
-constexpr double kMostDeviation = 10;
+constexpr const char* kSchema = "trivium.measured-errors/2";
+constexpr double kMostDeviation = 10, kMostReach = 1000;
 constexpr int kMostRuns = 1 << 24;
 constexpr int kDigits = 4;
 
@@ -43,6 +43,45 @@ nlohmann::json model_json(const ErrorModel& model) {
                              {"mean", rounded(cell.mean)},
                              {"left_out", rounded(cell.left_out)},
                              {"spread", rounded(cell.spread)}});
+  }
+  return json;
+}
+
+nlohmann::json time_json(const TimeErrors& model) {
+  const SharedParts& p = model.parts();
+  const SpreadRule& s = model.spread();
+  nlohmann::json json{
+      {"parts",
+       {{"device", rounded(p.device)},
+        {"stack", rounded(p.stack)},
+        {"kind", rounded(p.kind)},
+        {"machine", rounded(p.machine)},
+        {"source", rounded(p.source)}}},
+      {"spread", {{"base", rounded(s.base)}, {"exposed", rounded(s.exposed)}, {"bubble", rounded(s.bubble)}}},
+      {"between_plans", rounded(model.between_plans())},
+      {"picked", rounded(model.picked())},
+      {"cells", nlohmann::json::array()},
+      {"quantiles", nlohmann::json::array()}};
+  for (const RunCell& cell : model.cells()) {
+    json["cells"].push_back({{"source", cell.source},
+                             {"device", cell.like.device},
+                             {"stack", cell.like.stack},
+                             {"kind", cell.like.kind},
+                             {"machine", cell.like.machine},
+                             {"runs", cell.runs},
+                             {"mean", rounded(cell.mean)},
+                             {"left_out", rounded(cell.left_out)},
+                             {"variance", rounded(cell.variance)}});
+  }
+  for (const QuantilesOf& of : model.quantiles()) {
+    json["quantiles"].push_back({{"kind", of.kind},
+                                 {"device", of.device},
+                                 {"busy", of.busy},
+                                 {"measured", of.measured},
+                                 {"runs", of.runs},
+                                 {"low", rounded(of.quantiles.low)},
+                                 {"middle", rounded(of.quantiles.middle)},
+                                 {"high", rounded(of.quantiles.high)}});
   }
   return json;
 }
@@ -92,16 +131,56 @@ ErrorModel model_of(const base::JsonReader& json) {
   return {std::move(cells), parts_of(json.at("parts"))};
 }
 
+RunCell run_cell_of(const base::JsonReader& json) {
+  RunCell cell;
+  cell.source = json.at("source").text();
+  cell.like = {json.at("device").text(), json.at("stack").text(), json.at("kind").text(), json.at("machine").text()};
+  cell.runs = static_cast<int>(json.at("runs").integer(1, kMostRuns));
+  cell.mean = number(json.at("mean"), -kMostDeviation, kMostDeviation);
+  cell.left_out = number(json.at("left_out"), -kMostDeviation, kMostDeviation);
+  cell.variance = number(json.at("variance"), 0, kMostDeviation * kMostDeviation);
+  return cell;
+}
+
+QuantilesOf quantiles_of(const base::JsonReader& json) {
+  QuantilesOf of;
+  of.kind = json.at("kind").text();
+  of.device = json.at("device").text();
+  of.busy = json.at("busy").boolean();
+  of.measured = static_cast<int>(json.at("measured").integer(0, 2));
+  of.runs = static_cast<int>(json.at("runs").integer(0, kMostRuns));
+  of.quantiles.low = number(json.at("low"), -kMostReach, kMostReach);
+  of.quantiles.middle = number(json.at("middle"), of.quantiles.low, kMostReach);
+  of.quantiles.high = number(json.at("high"), of.quantiles.middle, kMostReach);
+  return of;
+}
+
+TimeErrors times_of(const base::JsonReader& json) {
+  std::vector<RunCell> cells;
+  for (const base::JsonReader& cell : json.at("cells").elements()) cells.push_back(run_cell_of(cell));
+  std::vector<QuantilesOf> quantiles;
+  for (const base::JsonReader& of : json.at("quantiles").elements()) quantiles.push_back(quantiles_of(of));
+  const base::JsonReader parts = json.at("parts"), spread = json.at("spread");
+  const auto deviation = [&](const char* key) { return number(parts.at(key), 0, kMostDeviation); };
+  const auto factor = [&](const char* key) { return number(spread.at(key), -kMostReach, kMostReach); };
+  return {std::move(cells),
+          {deviation("device"), deviation("stack"), deviation("kind"), deviation("machine"), deviation("source")},
+          {factor("base"), factor("exposed"), factor("bubble")},
+          std::move(quantiles),
+          number(json.at("between_plans"), 0, kMostDeviation),
+          number(json.at("picked"), 0, kMostDeviation)};
+}
+
 }  // namespace
 
-nlohmann::json to_json(const ErrorModel& time, const ErrorModel& memory) {
-  return {{"schema", kSchema}, {"time", model_json(time)}, {"memory", model_json(memory)}};
+nlohmann::json to_json(const TimeErrors& time, const ErrorModel& memory) {
+  return {{"schema", kSchema}, {"time", time_json(time)}, {"memory", model_json(memory)}};
 }
 
 MeasuredErrors measured_errors_from_json(const nlohmann::json& json, const std::string& where) {
   const base::JsonReader file(json, where);
   if (file.at("schema").text() != kSchema) file.at("schema").fail(std::string("must be ") + kSchema);
-  return {model_of(file.at("time")), model_of(file.at("memory"))};
+  return {times_of(file.at("time")), model_of(file.at("memory"))};
 }
 
 const MeasuredErrors& measured_errors() {

@@ -4,15 +4,17 @@
 #include <nlohmann/json_fwd.hpp>
 
 #include "simulator/certainty/error_model.h"
+#include "simulator/certainty/time_errors.h"
 
 namespace trivium::simulator {
 
 struct MeasuredErrors {
-  ErrorModel time, memory;  ///< of iterations; of the fullest device's memory
+  TimeErrors time;    ///< of iterations
+  ErrorModel memory;  ///< of the fullest device's memory
 };
 
-/// Schema `trivium.measured-errors/1` (docs/reference/formats.md).
-nlohmann::json to_json(const ErrorModel& time, const ErrorModel& memory);
+/// Schema `trivium.measured-errors/2` (docs/reference/formats.md).
+nlohmann::json to_json(const TimeErrors& time, const ErrorModel& memory);
 
 /// Errors: Failure(kInput) as `WHERE#/POINTER: …`.
 MeasuredErrors measured_errors_from_json(const nlohmann::json& json, const std::string& where);

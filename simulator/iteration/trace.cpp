@@ -177,7 +177,15 @@ Simulation figures_of(const program::Job& job, const program::Program& program, 
   result.tokens_per_s = static_cast<double>(job.training.global_batch * job.training.sequence) / result.iteration_s;
   result.timeline = std::move(trace.timeline);
   const auto peak_bytes = static_cast<double>(result.peak_memory_bytes);
-  result.certainty = certainty_of(job, cluster, {result.iteration_s, result.mfu, peak_bytes, room});
+  const auto share = [&](std::initializer_list<Part> parts) {
+    double sum = 0;
+    for (const Part part : parts) sum += result.breakdown_s[static_cast<std::size_t>(part)];
+    return sum / result.iteration_s;
+  };
+  const double exposed = share({Part::kExposedTensor, Part::kExposedContext, Part::kExposedExpert, Part::kExposedData,
+                                Part::kExposedPipeline, Part::kExposedOffload});
+  result.certainty =
+      certainty_of(job, cluster, {result.iteration_s, result.mfu, peak_bytes, room, exposed, share({Part::kBubble})});
   return result;
 }
 

@@ -27,7 +27,14 @@ std::optional<WholeTraining> whole_training(const program::Job& job, const hardw
     left -= devices;
   }
   WholeTraining whole;
-  whole.seconds = static_cast<double>(job.training.total_tokens) / simulation.tokens_per_s;
+  const Certainty& sure = simulation.certainty;
+  const bool judged = sure.expected_s > 0 && simulation.iteration_s > 0;
+  const double slower = judged ? sure.expected_s / simulation.iteration_s : 1;
+  if (judged) {
+    whole.least = sure.iteration_s.low / sure.expected_s;
+    whole.most = sure.iteration_s.high / sure.expected_s;
+  }
+  whole.seconds = static_cast<double>(job.training.total_tokens) / simulation.tokens_per_s * slower;
   whole.energy_joules = watts * whole.seconds;
   if (priced) whole.cost_usd = dollars_per_hour * whole.seconds / kSecondsPerHour;
   return whole;

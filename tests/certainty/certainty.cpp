@@ -1,9 +1,10 @@
 // What predictions of measured runs are off by: the table that intervals are made from, and how many runs lie within
 // their intervals, with each source's own runs known and left out.
-//   trivium-certainty LEFT_OUT.csv OWN.csv MICRO OUT.json RUNS.csv… -- RUNS.csv…
+//   trivium-certainty [--rows ROWS.csv] LEFT_OUT.csv OWN.csv MICRO OUT.json RUNS.csv… -- RUNS.csv…
 // Before the two dashes stand the tables that `trivium calibrate --runs` fits profiles to: LEFT_OUT.csv is what it says
 // of their sources. Machines of the others have a scale each, which is left out here; MICRO: a folder of kernels that
-// were measured by themselves, which stay known.
+// were measured by themselves, which stay known. ROWS.csv: every run with what its prediction is made of and its
+// interval.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -36,10 +37,14 @@ void append(calibration::RunErrors& to, calibration::RunErrors from) {
 }  // namespace
 
 int main(int count, char** words) try {
+  std::filesystem::path rows;
+  if (count > 2 && words[1] == std::string("--rows")) rows = words[2], words += 2, count -= 2;
   char** const end = words + count;
   char** const dashes = std::find(std::min(words + 5, end), end, std::string("--"));
   if (count < 6 || dashes == end) {
-    fmt::print(stderr, "usage: trivium-certainty LEFT_OUT.csv OWN.csv MICRO OUT.json RUNS.csv… -- RUNS.csv…\n");
+    fmt::print(
+        stderr,
+        "usage: trivium-certainty [--rows ROWS.csv] LEFT_OUT.csv OWN.csv MICRO OUT.json RUNS.csv… -- RUNS.csv…\n");
     return 2;
   }
   const std::vector<std::filesystem::path> fitted(words + 5, dashes), others(dashes + 1, end);
@@ -49,10 +54,12 @@ int main(int count, char** words) try {
   calibration::RunErrors runs = calibration::run_errors(fitted, calibration::read_left_out(words[1]), {});
   append(runs, calibration::run_errors(others, {}, machines));
   append(runs, calibration::own_run_errors(words[2]));
-  const calibration::Learned time = calibration::learn(runs.time), memory = calibration::learn(runs.memory);
+  const calibration::LearnedTime time = calibration::learn_time(runs.time);
+  const calibration::Learned memory = calibration::learn(runs.memory);
   fmt::print("machines\n{}\nclasses of runs at 10 % MFU and more\n{}\niterations\n{}\nmemory\n{}", to_table(machines),
              to_table(calibration::errors_by_class(machines)), to_table(time), to_table(memory));
-  base::write_file_atomically(words[4], base::json_text(simulator::to_json(time.model, memory.model), 1) + "\n");
+  base::write_file_atomically(words[4], base::json_text(simulator::to_json(time.errors, memory.model), 1) + "\n");
+  if (!rows.empty()) base::write_file_atomically(rows, calibration::rows_csv(runs.time, time));
   return 0;
 } catch (const std::exception& error) {
   fmt::print(stderr, "error: {}\n", error.what());

@@ -106,7 +106,11 @@ TEST(Simulate, CountsTimeEnergyAndPriceOfAWholeTraining) {
   const json result = json::parse(outcome.out);
   const json& whole = result.at("whole_training");
   const double seconds = whole.at("seconds");
-  EXPECT_NEAR(seconds * result.at("tokens_per_s").get<double>(), 1e12, 1);
+  const double slower = result.at("iteration_expected_s").get<double>() / result.at("iteration_s").get<double>();
+  EXPECT_NEAR(seconds * result.at("tokens_per_s").get<double>(), 1e12 * slower, 1) << "as expected when measured";
+  const auto [low, high] = result.at("iteration_interval_90_s").get<std::pair<double, double>>();
+  EXPECT_NEAR(whole.at("seconds_interval_90").at(1).get<double>() / whole.at("seconds_interval_90").at(0).get<double>(),
+              high / low, 1e-9);
   // 2 nodes x (8 x 400 W + 3,300 W) = 13 kW; 2 x $40.97 an hour.
   EXPECT_NEAR(whole.at("energy_joules").get<double>(), 13'000 * seconds, 1);
   EXPECT_NEAR(whole.at("cost_usd").get<double>(), 2 * 40.97 * seconds / 3600, 0.01);

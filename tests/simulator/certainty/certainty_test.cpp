@@ -9,16 +9,16 @@ namespace {
 
 using testing::HasSubstr;
 
+/// A normal distribution's quantiles where machine and stack were measured, wider ones elsewhere.
 MeasuredErrors errors() {
   ErrorParts parts;
   parts.device = parts.stack = parts.kind = 0.03;
   parts.machine = 0.10;
   parts.run = {0.05, 0.05, 0.05};
-  parts.between_plans = 0.04;
-  ErrorCell cell{{"a100", "megatron", "dense", "dgx-a100-80gb", 0}, "a paper", 30, 0, 0, 0.03};
-  ErrorCell memory = cell;
-  memory.like = of_memory(cell.like);
-  return {ErrorModel({cell}, parts), ErrorModel({memory}, parts)};
+  const ErrorCell memory{of_memory({"a100", "megatron", "dense", "dgx-a100-80gb", 0}), "a paper", 30, 0, 0, 0.03};
+  const RunCell cell{{"a100", "megatron", "dense", "dgx-a100-80gb"}, "a paper", 30, 0, 0, 0.0009};
+  return {TimeErrors({cell}, {0.03, 0.03, 0.03, 0.10, 0.02}, {-3, 0, 0}, {{"", "", true, 0, 30, {-2, 0, 3}}}, 0.04, 0),
+          ErrorModel({memory}, parts)};
 }
 
 program::Job job() {
@@ -45,21 +45,32 @@ TEST(Certainty, SaysWhichRunsItComesFrom) {
   EXPECT_GT(unknown.iteration_s.high, known.iteration_s.high);
 }
 
-// Runs that all came out half as slow again leave the prediction itself in doubt, but not out of its interval.
-TEST(Certainty, DoesNotExcludeWhatIsPredicted) {
-  MeasuredErrors slower = errors(), faster = errors();
-  for (const auto& [sign, of] : {std::pair{1, &slower}, {-1, &faster}}) {
-    ErrorCell cell = of->time.cells().front();
-    cell.mean = cell.left_out = sign * 0.4;
-    of->time = ErrorModel({cell}, of->time.parts());
+// Runs that all came out 40 % slower or faster than predicted, in logarithms: what is expected follows them.
+TEST(Certainty, ExpectsWhatOtherRunsTook) {
+  for (const double off : {0.4, -0.4}) {
+    MeasuredErrors others = errors();
+    RunCell cell = others.time.cells().front();
+    cell.mean = cell.left_out = off;
+    const TimeErrors& t = others.time;
+    others.time = TimeErrors({cell}, t.parts(), t.spread(), t.quantiles(), t.between_plans(), t.picked());
+    const Certainty sure = certainty_of(job(), hardware::load_cluster("dgx-a100-80gb:2"), kPredicted, others);
+    EXPECT_NEAR(std::log(sure.expected_s / 10), off, 0.02);
+    EXPECT_LT(sure.iteration_s.low, sure.expected_s);
+    EXPECT_GT(sure.iteration_s.high, sure.expected_s);
   }
+}
+
+// What was picked as the fastest of several is expected to take longer by as much as such plans did.
+TEST(Certainty, CountsTheCurseOfTheWinner) {
+  const MeasuredErrors fair = errors();
+  const TimeErrors& t = fair.time;
+  const MeasuredErrors cursed{TimeErrors(t.cells(), t.parts(), t.spread(), t.quantiles(), t.between_plans(), 0.02),
+                              fair.memory};
   const hardware::Cluster cluster = hardware::load_cluster("dgx-a100-80gb:2");
-  const auto high = certainty_of(job(), cluster, kPredicted, slower).iteration_s;
-  EXPECT_DOUBLE_EQ(high.low, 10);
-  EXPECT_GT(high.high, 14);
-  const auto low = certainty_of(job(), cluster, kPredicted, faster).iteration_s;
-  EXPECT_LT(low.low, 7.5);
-  EXPECT_DOUBLE_EQ(low.high, 10);
+  const Certainty before = certainty_of(job(), cluster, kPredicted, fair);
+  const Certainty after = certainty_of(job(), cluster, kPredicted, cursed);
+  EXPECT_NEAR(after.expected_s / before.expected_s, std::exp(0.02), 1e-12);
+  EXPECT_NEAR(after.iteration_s.high / before.iteration_s.high, std::exp(0.02), 1e-12);
 }
 
 TEST(Certainty, FitsTheSurerTheMoreRoomThereIs) {

@@ -67,16 +67,26 @@ TEST(ErrorModel, TakesTheSpreadOfRunsThatAreAlike) {
   EXPECT_GT(noisy.at(kHere).deviation, 0.10);
 }
 
+TimeErrors times() {
+  return {{{{"a100", "megatron", "dense", "selene"}, "paper", 4, 0.2, 0.3, 0.0025}},
+          {0.03, 0.04, 0.02, 0.10, 0.05},
+          {-3, 1, 2},
+          {{"dense", "a100", true, 2, 4, {-1.5, 0.25, 2}}},
+          0.04,
+          0.01};
+}
+
 TEST(MeasuredErrors, ReadWhatTheyWrite) {
-  const ErrorModel model({{kHere, "paper", 4, 0.2, 0.3, 0.05}}, parts());
-  const nlohmann::json json = to_json(model, ErrorModel({}, parts()));
+  const nlohmann::json json = to_json(times(), ErrorModel({{kHere, "paper", 4, 0.2, 0.3, 0.05}}, parts()));
   const MeasuredErrors read = measured_errors_from_json(json, "errors.json");
   EXPECT_EQ(to_json(read.time, read.memory), json);
-  EXPECT_DOUBLE_EQ(read.time.at(kHere).deviation, model.at(kHere).deviation);
+  const RunLikeness here = times().cells().front().like;
+  EXPECT_DOUBLE_EQ(read.time.at(here, {}).deviation, times().at(here, {}).deviation);
+  EXPECT_EQ(read.time.at(here, {}).quantiles.high, 2);
 }
 
 TEST(MeasuredErrors, NameWhatIsWrong) {
-  nlohmann::json json = to_json(ErrorModel({{kHere, "paper", 4, 0.2, 0.3, 0.05}}, parts()), ErrorModel({}, parts()));
+  nlohmann::json json = to_json(times(), ErrorModel({}, parts()));
   const auto message = [&] {
     try {
       measured_errors_from_json(json, "errors.json");
@@ -88,13 +98,17 @@ TEST(MeasuredErrors, NameWhatIsWrong) {
   json["time"]["cells"][0]["runs"] = 0;
   EXPECT_THAT(message(), HasSubstr("errors.json#/time/cells/0/runs"));
   json["time"]["cells"][0]["runs"] = 1;
+  json["time"]["quantiles"][0]["middle"] = -2;
+  EXPECT_THAT(message(), HasSubstr("errors.json#/time/quantiles/0/middle"));
+  json["time"]["quantiles"][0]["middle"] = 0;
   json["memory"]["parts"]["run"] = nlohmann::json::array({0.1});
   EXPECT_THAT(message(), HasSubstr("errors.json#/memory/parts/run"));
 }
 
 TEST(MeasuredErrors, AreShipped) {
   EXPECT_GT(measured_errors().time.cells().size(), 10U);
-  EXPECT_GE(measured_errors().time.parts().known.high, 1);
+  EXPECT_GT(measured_errors().time.quantiles().size(), 10U);
+  EXPECT_GE(measured_errors().memory.parts().known.high, 1);
 }
 
 }  // namespace

@@ -18,6 +18,11 @@ using program::Storage;
 
 constexpr const char* kJsonFile = "ds_config.json";
 
+// Sequence parallelism asks for one connection (megatron/arguments.py). The launcher hands other hosts only what
+// .deepspeed_env says (deepspeed/launcher/runner.py).
+constexpr const char* kOneConnection =
+    "export CUDA_DEVICE_MAX_CONNECTIONS=1\necho CUDA_DEVICE_MAX_CONNECTIONS=1 >.deepspeed_env\n";
+
 std::string device_of(Storage storage) {
   if (storage == Storage::kNone) return "none";
   return storage == Storage::kHost ? "cpu" : "nvme";
@@ -32,10 +37,10 @@ class DeepspeedExport {
     launch_.form = "shell script";
     settle_sharding();
     launch_.text = fmt::format(
-        "#!/usr/bin/env bash\n# {}.\n# hosts: a line \"NAME slots={}\" for each of {} nodes.\n{}cat >{} "
+        "#!/usr/bin/env bash\n# {}.\n# hosts: a line \"NAME slots={}\" for each of {} nodes.\n{}{}cat >{} "
         "<<'JSON'\n{}\nJSON\n",
-        title_of(job_, Trainer::kDeepspeed), machines.devices, machines.nodes, domain_comment(machines), kJsonFile,
-        config().dump(2));
+        title_of(job_, Trainer::kDeepspeed), machines.devices, machines.nodes, domain_comment(machines),
+        plan_.sequence_parallel ? kOneConnection : "", kJsonFile, config().dump(2));
     std::vector<Argument> flags = model_arguments(job_.model, Trainer::kDeepspeed, launch_.losses);
     command(flags);
     for (Argument& flag : training_arguments(job_.training, launch_.losses)) flags.push_back(std::move(flag));

@@ -56,6 +56,12 @@ bool overlaps_in_peer_buffers(const program::Plan& plan, const hardware::Cluster
   return !no;
 }
 
+bool lacks_multicast(const hardware::Cluster& cluster) {
+  return std::ranges::any_of(cluster.groups, [](const hardware::NodeGroup& group) {
+    return !hardware::has(group.node, hardware::Capability::kFp8Tensor);
+  });
+}
+
 std::string script_head(const std::string& title, const Machines& machines) {
   // Slurm's reserved ids of steps: 4294967290 and more, an interactive shell's and a batch script's among them.
   return fmt::format(

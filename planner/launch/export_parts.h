@@ -26,6 +26,11 @@ std::string script_head(const std::string& title, const Machines& machines);
 /// A line of comment that says which hosts must share an NVLink domain; empty where each is its own.
 std::string domain_comment(const Machines& machines);
 
+/// Whether user buffers of Transformer Engine work only with UB_SKIPMC=1: without multicast objects, which need compute
+/// capability 9.0 (transformer_engine/pytorch/module/base.py, initialize_ub). Of devices with NVLink those that have
+/// 8-bit products have it.
+bool lacks_multicast(const hardware::Cluster& cluster);
+
 /// The plan's field overlap.tensor as the file may ask for it: through the memory of peers, only where the cluster
 /// reaches it; a loss that says why where it does not.
 bool overlaps_in_peer_buffers(const program::Plan& plan, const hardware::Cluster& cluster, std::vector<Loss>& losses);

@@ -91,7 +91,7 @@ void read_routing(Settings& settings, models::Experts& experts) {
     experts.scores = models::Scores::kSigmoid;
   }
   experts.correction_bias = settings.has({"moe-router-enable-expert-bias"});
-  experts.normalised = !settings.has({"moe-router-pre-softmax"});
+  experts.normalised = !settings.has({"moe-router-pre-softmax"}) || experts.top_k == 1;
   experts.scale = settings.number({"moe-router-topk-scaling-factor"}).value_or(experts.scale);
   experts.groups = settings.count({"moe-router-num-groups"}).value_or(experts.groups);
   experts.top_groups = settings.count({"moe-router-group-topk"}).value_or(experts.top_groups);

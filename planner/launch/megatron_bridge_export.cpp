@@ -17,11 +17,11 @@ using program::Recompute;
 using program::Storage;
 
 constexpr const char* kImports =
-    "from megatron.bridge.models.gpt_provider import GPTModelProvider\n"
     "from megatron.bridge.recipes.common import _pretrain_common\n"
     "from megatron.bridge.training.comm_overlap import CommOverlapConfig\n"
     "from megatron.bridge.training.gpt_step import forward_step\n"
-    "from megatron.bridge.training.pretrain import pretrain\n\n"
+    "from megatron.bridge.training.pretrain import pretrain\n"
+    "from megatron.core.transformer.enums import AttnBackend\n\n"
     "cfg = _pretrain_common()\n";
 
 constexpr const char* kFinetuneImports =
@@ -40,12 +40,16 @@ class MegatronBridgeExport {
     const Machines machines = machines_of(plan_, cluster_, launch_.losses);
     launch_.form = "Python";
     launch_.text = fmt::format(
-        "# {}.\n# torchrun --nnodes {} --nproc-per-node {} --rdzv-backend c10d --rdzv-endpoint HEAD:29500 "
+        "# {}.\n# {}torchrun --nnodes {} --nproc-per-node {} --rdzv-backend c10d --rdzv-endpoint HEAD:29500 "
         "THIS_FILE\n{}{}{}",
-        title_of(job_, Trainer::kMegatronBridge), machines.nodes, machines.devices, domain_comment(machines),
+        title_of(job_, Trainer::kMegatronBridge), user_buffers_prefix(), machines.nodes, machines.devices,
+        domain_comment(machines),
         std::string(trains_adapters() ? "import os\n" : "") + (has_narrow_moments() ? "import torch\n" : ""),
         trains_adapters() ? kFinetuneImports : "");
     if (!overridden_gather().empty()) launch_.text += kRecipeImport;
+    launch_.text += fmt::format(
+        "from {} import {}\n",
+        job_.model.latent ? "megatron.bridge.models.mla_provider" : "megatron.bridge.models.gpt_provider", provider());
     launch_.text += kImports;
     model();
     split();
@@ -78,6 +82,15 @@ class MegatronBridgeExport {
     launch_.losses.push_back({field, std::move(what), std::move(becomes)});
   }
 
+  // Multi-latent attention reads members that only this provider has (core/transformer/multi_latent_attention.py).
+  const char* provider() const { return job_.model.latent ? "MLAModelProvider" : "GPTModelProvider"; }
+
+  std::string user_buffers_prefix() const {
+    std::vector<Loss> said_elsewhere;
+    const bool buffers = plan_.sequence_parallel && overlaps_in_peer_buffers(plan_, cluster_, said_elsewhere);
+    return buffers && lacks_multicast(cluster_) ? "UB_SKIPMC=1 " : "";
+  }
+
   bool trains_adapters() const { return job_.training.lora.used(); }
 
   // megatron/bridge/training/optim.py takes dist_muon for the layer-wise distributed optimizer.
@@ -102,7 +115,7 @@ class MegatronBridgeExport {
   // The provider asks for these three when it is made; the rest are members.
   void model() {
     const models::Model& m = job_.model;
-    launch_.text += fmt::format("cfg.model = GPTModelProvider(num_layers={}, hidden_size={}, num_attention_heads={})\n",
+    launch_.text += fmt::format("cfg.model = {}(num_layers={}, hidden_size={}, num_attention_heads={})\n", provider(),
                                 m.layers, m.hidden, m.heads);
     launch_.text += transformer_config(m, job_.training, kModel, launch_.losses);
     set(kModel, "vocab_size", m.vocab);
@@ -301,7 +314,9 @@ class MegatronBridgeExport {
       if (plan_.fp8 != Fp8::kNone) lose("fp8", "with precision fp32; Transformer Engine casts bf16 only");
     }
     set_flag("cfg.ddp", "grad_reduce_in_fp32", plan_.reduce_dtype == DType::kFp32);
-    set_text(kModel, "attention_backend", plan_.attention == program::Attention::kFlash ? "flash" : "unfused");
+    // Compared with members of the enumeration: a text would be none of them.
+    set(kModel, "attention_backend",
+        plan_.attention == program::Attention::kFlash ? "AttnBackend.flash" : "AttnBackend.unfused");
   }
 
   void lose_fields() {

@@ -177,7 +177,7 @@ class MegatronBridgeImport {
       e.scores = models::Scores::kSigmoid;
     }
     e.correction_bias = settings_.is_on({"cfg.model.moe_router_enable_expert_bias"});
-    e.normalised = !settings_.is_on({"cfg.model.moe_router_pre_softmax"});
+    e.normalised = !settings_.is_on({"cfg.model.moe_router_pre_softmax"}) || e.top_k == 1;
     e.scale = number("cfg.model.moe_router_topk_scaling_factor", e.scale);
     e.groups = count("cfg.model.moe_router_num_groups", e.groups);
     e.top_groups = count("cfg.model.moe_router_group_topk", e.top_groups);
@@ -317,7 +317,8 @@ class MegatronBridgeImport {
     const bool wide = settings_.text({"cfg.ddp.grad_reduce_in_fp32"}).value_or("True") == "True";
     plan_.reduce_dtype = wide || plan_.precision == DType::kFp32 ? DType::kFp32 : plan_.precision;
     const std::string kernels = settings_.text({"cfg.model.attention_backend"}).value_or("None");
-    plan_.attention = kernels == "unfused" ? program::Attention::kUnfused : program::Attention::kFlash;
+    plan_.attention = kernels == "unfused" || kernels == "AttnBackend.unfused" ? program::Attention::kUnfused
+                                                                               : program::Attention::kFlash;
     const std::int64_t bucket = count("cfg.ddp.bucket_size", 0);
     plan_.bucket_bytes = bucket * program::size_of(plan_.reduce_dtype);
   }

@@ -29,6 +29,10 @@ class MegatronExport {
     } else if (is_fsdp) {
       launch_.text += "unset CUDA_DEVICE_MAX_CONNECTIONS\n";
     }
+    reaches_peers_ = overlaps_in_peer_buffers(plan_, cluster, launch_.losses);
+    if (reaches_peers_ && plan_.sequence_parallel && lacks_multicast(cluster)) {
+      launch_.text += "export UB_SKIPMC=1\n";
+    }
     launch_.text += fmt::format(
         "$start torchrun --nnodes {} --nproc-per-node {} --rdzv-backend c10d --rdzv-endpoint "
         "\"$HEAD:29500\" \\\n"
@@ -40,7 +44,7 @@ class MegatronExport {
     sharding();
     memory();
     arithmetic();
-    overlap(cluster);
+    overlap();
     section(std::move(flags_), false);
     section(training_arguments(job_.training, launch_.losses), false);
     optimizer();
@@ -214,7 +218,7 @@ class MegatronExport {
     add("fp8-amax-compute-algo", "max");
   }
 
-  void overlap(const hardware::Cluster& cluster) {
+  void overlap() {
     const program::Overlap& overlap = plan_.overlap;
     if (overlap.gradient_reduction) add("overlap-grad-reduce");
     if (overlap.parameter_gather) {
@@ -229,7 +233,7 @@ class MegatronExport {
       add("overlap-moe-expert-parallel-comm");
       add("delay-wgrad-compute");
     }
-    if (!overlaps_in_peer_buffers(plan_, cluster, launch_.losses)) return;
+    if (!reaches_peers_) return;
     if (plan_.sequence_parallel) {
       add("tp-comm-overlap");
     } else {
@@ -239,6 +243,7 @@ class MegatronExport {
 
   const program::Job& job_;
   const Plan& plan_;
+  bool reaches_peers_ = false;  ///< overlap.tensor, where the cluster has what it takes
   Launch launch_;
   std::vector<Argument> flags_;
 };

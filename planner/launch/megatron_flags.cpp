@@ -158,7 +158,9 @@ class ModelFlags {
       add("moe-router-group-topk", e.top_groups);
     }
     if (e.scale != 1) flags_.push_back({"moe-router-topk-scaling-factor", {fmt::format("{:g}", e.scale)}});
-    if (!e.normalised) flags_.push_back({"moe-router-pre-softmax", {}});
+    // transformer_config.py asks for it with one expert a token: softmax of one score would be 1.
+    const bool one = e.top_k == 1 && e.scores == models::Scores::kSoftmax;
+    if (!e.normalised || one) flags_.push_back({"moe-router-pre-softmax", {}});
     if (e.shared_hidden > 0) add("moe-shared-expert-intermediate-size", e.shared_hidden);
     if (e.dense_hidden > 0) add("moe-ffn-hidden-size", model_.ffn_hidden);
   }
@@ -175,6 +177,8 @@ class ModelFlags {
       routing(experts);
       if (experts.dropless) {
         flags_.push_back({"moe-grouped-gemm", {}});
+        // TEGroupedMLP (core/transformer/moe/experts.py) fuses no bias with dropout.
+        if (model_.linear_bias) flags_.push_back({"no-bias-dropout-fusion", {}});
       } else {
         flags_.push_back({"moe-expert-capacity-factor", {fmt::format("{:g}", experts.capacity_factor)}});
       }

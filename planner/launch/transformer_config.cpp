@@ -103,7 +103,10 @@ class ConfigWriter {
     if (e.shared_hidden > 0) set("moe_shared_expert_intermediate_size", e.shared_hidden);
     if (e.scores == models::Scores::kSigmoid) set("moe_router_score_function", "\"sigmoid\"");
     if (e.correction_bias) set_flag("moe_router_enable_expert_bias", true);
-    if (!e.normalised) set_flag("moe_router_pre_softmax", true);
+    // Megatron-Core asks for it with one expert a token: softmax of one score would be 1.
+    if (!e.normalised || (e.top_k == 1 && e.scores == models::Scores::kSoftmax)) {
+      set_flag("moe_router_pre_softmax", true);
+    }
     if (e.scale != 1) set_number("moe_router_topk_scaling_factor", e.scale);
     if (e.groups > 1) {
       set("moe_router_num_groups", e.groups);

@@ -13,13 +13,13 @@ namespace {
 
 using testing::ElementsAre;
 
-constexpr SharedParts kParts{0.03, 0.04, 0.02, 0.10, 0.05};
+constexpr SharedParts kSomeParts{0.03, 0.04, 0.02, 0.10, 0.05};
 constexpr SpreadRule kRule{-3, 1, 2};
 const RunLikeness kBridge{"a100", "megatron-bridge", "dense", "selene"};
 const RunCell kCell{kBridge, "paper", 4, 0.2, 0.3, 0.0025};
 
 TimeErrors errors(std::vector<RunCell> cells, std::vector<QuantilesOf> quantiles = {}) {
-  return {std::move(cells), kParts, kRule, std::move(quantiles), 0.04, 0};
+  return {std::move(cells), kSomeParts, kRule, std::move(quantiles), 0.04, 0};
 }
 
 TEST(TimeErrors, TakeEditionsOfOneTrainerForSisters) {

@@ -235,7 +235,7 @@ TEST(LoadModel, UnknownNameSuggestsTheNearest) {
   EXPECT_EQ(load_message("resnet"),
             "unknown model \"resnet\"; give a shipped name (`trivium models` lists them) or a file");
   EXPECT_THAT(load_message(""), ::testing::StartsWith("unknown model \"\""));
-  EXPECT_THAT(load_message("../models/gpt2-124m"), ::testing::HasSubstr("there is no such file"));
+  EXPECT_THAT(load_message("../models/gpt2-124m"), ::testing::HasSubstr("there is no file or folder"));
 }
 
 TEST(LoadModel, MissingFileIsNamed) {

@@ -20,11 +20,13 @@ Job with(auto change) {
 
 TEST(CheckPipeline, EveryChunkNeedsALayer) {
   EXPECT_EQ(verdict_of(with([](Job& j) { j.plan.pipeline = 5; })),
-            "layers-fill-stages: 4 layers cannot fill pipeline 5 x virtual_stages 1 = 5 chunks");
+            "layers-fill-stages: 4 layers cannot fill pipeline 5 x virtual_stages 1 = 5 chunks; where embedding and "
+            "head have chunks to themselves, stage_layers says it: 0,1,…,1,0");
   EXPECT_EQ(verdict_of(with([](Job& j) {
               j.plan.pipeline = 2, j.plan.virtual_stages = 3, j.plan.schedule = Schedule::kInterleaved;
             })),
-            "layers-fill-stages: 4 layers cannot fill pipeline 2 x virtual_stages 3 = 6 chunks");
+            "layers-fill-stages: 4 layers cannot fill pipeline 2 x virtual_stages 3 = 6 chunks; where embedding and "
+            "head have chunks to themselves, stage_layers says it: 0,1,…,1,0");
 }
 
 // Regression: 2^20 stages x 2^13 virtual stages overflowed to 0 chunks.

@@ -15,9 +15,9 @@ TEST(PlanSummary, NamesTheSplit) {
   plan.tensor = 8, plan.sequence_parallel = true, plan.context = 2, plan.pipeline = 16, plan.virtual_stages = 2;
   plan.data = 4, plan.zero_stage = 1, plan.micro_batch = 3;
   plan.schedule = Schedule::kInterleaved, plan.recompute = Recompute::kFull;
-  EXPECT_EQ(summary(plan), "TP8 SP CP2 PP16x2 DP4 ZeRO-1 mb3 interleaved recompute=full");
+  EXPECT_EQ(summary(plan), "TP8 SP CP2 PP16x2 DP4 ZeRO-1 mb3 interleaved no-overlap recompute=full");
   plan.shard_group = 2;
-  EXPECT_EQ(summary(plan), "TP8 SP CP2 PP16x2 DP4 ZeRO-1/2 mb3 interleaved recompute=full");
+  EXPECT_EQ(summary(plan), "TP8 SP CP2 PP16x2 DP4 ZeRO-1/2 mb3 interleaved no-overlap recompute=full");
 }
 
 TEST(Plan, CountsRanksChunksAndMicroBatches) {

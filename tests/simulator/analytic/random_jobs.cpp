@@ -133,6 +133,21 @@ void recompute_parts(program::Job& job, std::mt19937& random) {
   }
 }
 
+// What the cluster's links do not reach is left out of the plan: the draws that follow stay as they were.
+bool settle_what_peers_reach(RandomJob& made) {
+  for (auto no = unsupported_by(made.job, made.cluster); no; no = unsupported_by(made.job, made.cluster)) {
+    program::Plan& plan = made.job.plan;
+    if (no->rule == "tensor-overlap" && plan.overlap.tensor) {
+      plan.overlap.tensor = false;
+    } else if (no->rule == "expert-dispatch" && plan.expert_dispatch != program::ExpertDispatch::kAllToAll) {
+      plan.expert_dispatch = program::ExpertDispatch::kAllToAll;
+    } else {
+      return false;
+    }
+  }
+  return true;
+}
+
 }  // namespace
 
 RandomJob random_job(std::mt19937& random) {
@@ -176,7 +191,7 @@ RandomJob random_job(std::mt19937& random) {
     }
     recompute_parts(made.job, apart);
     made.cluster = random_cluster(random, made.job.plan.ranks());
-    if (!unsupported_by(made.job, made.cluster)) return made;
+    if (settle_what_peers_reach(made)) return made;
   }
 }
 
@@ -193,9 +208,7 @@ RandomJob random_pair_job(std::mt19937& random) {
     plan.offload.activations = program::Storage::kNone;
     if (plan.recompute == program::Recompute::kFull) plan.recompute = program::Recompute::kSelective;
     settle_full_recomputation(plan);
-    if (!program::check(made.job) && !unsupported_by(made.job, made.cluster)) {
-      return made;
-    }
+    if (!program::check(made.job) && settle_what_peers_reach(made)) return made;
   }
 }
 

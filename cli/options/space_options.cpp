@@ -65,10 +65,11 @@ void add_space_options(CLI::App& command, SpaceOptions& options) {
   std::vector<std::string> trainers;
   for (const planner::TrainerSpace& space : planner::trainer_spaces()) trainers.emplace_back(space.trainer);
   command
-      .add_option("--for", options.trainer,
-                  fmt::format("Only plans that this trainer can run, priced as it runs them: {}; export --to writes "
-                              "what launches one. Without it: Trivium's own runtime, next to a line for each trainer",
-                              fmt::join(trainers, ", ")))
+      .add_option(
+          "--for", options.trainer,
+          fmt::format("Only plans of {}; priced as the trainer runs them. Without it: Trivium's own runtime, next to "
+                      "a line for each trainer",
+                      fmt::join(trainers, ", ")))
       ->check(one_of(trainers))
       ->group(group);
   add("--min", options.min, "Least value of a plan field", "FIELD=N");

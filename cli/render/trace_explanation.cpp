@@ -42,7 +42,7 @@ std::string hanging(const std::string& text, std::size_t indent) {
 }
 
 std::string head(const Explanation& explanation, const program::Job& job) {
-  std::string text = fmt::format("{}, {}: {} {} traced, {} whole {}\n", job.model.name, program::summary(job.plan),
+  std::string text = fmt::format("{}, {}\n{} {} traced, {} whole {}\n", job.model.name, program::summary(job.plan),
                                  explanation.ranks, explanation.ranks == 1 ? "rank" : "ranks", explanation.steps,
                                  explanation.steps == 1 ? "iteration" : "iterations");
   text += fmt::format("iteration: {} measured, {} predicted", time_text(explanation.measured_s),

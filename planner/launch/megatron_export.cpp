@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "hardware_profiles/capabilities.h"
 #include "planner/launch/export_parts.h"
 
 namespace trivium::planner::launch {
@@ -68,6 +69,14 @@ class MegatronExport {
 
   // The dispatcher's type is among the model's arguments.
   std::vector<Argument> dispatched(std::vector<Argument> flags, const hardware::Cluster& cluster) {
+    // training/arguments.py refuses grouped products below compute capability 8.0.
+    const auto old = [](const hardware::NodeGroup& group) {
+      return !hardware::has(group.node, hardware::Capability::kBf16);
+    };
+    if (std::ranges::any_of(cluster.groups, old)) {
+      const auto dropped = std::erase_if(flags, [](const Argument& flag) { return flag.name == "moe-grouped-gemm"; });
+      if (dropped > 0) lose("stack", "products of experts run one after the other; this device has no grouped ones");
+    }
     const std::string_view backend = flex_backend_of(plan_, cluster, launch_.losses);
     const auto type = std::ranges::find(flags, "moe-token-dispatcher-type", &Argument::name);
     if (backend.empty() || type == flags.end()) return flags;

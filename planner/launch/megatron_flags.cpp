@@ -129,7 +129,9 @@ class ModelFlags {
       return;
     }
     flags_.push_back({"disable-bias-linear", {}});
-    if (model_.qkv_bias) flags_.push_back({"add-qkv-bias", {}});
+    if (!model_.qkv_bias) return;
+    if (!is_megatron_) return losses_.push_back({"qkv_bias", "query, key and value have no biases"});
+    flags_.push_back({"add-qkv-bias", {}});
   }
 
   // Megatron-LM, training/arguments.py: multi-latent attention. Its heads' widths are without and with positions.

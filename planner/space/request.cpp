@@ -31,6 +31,23 @@ SearchRequest for_trainer(SearchRequest request, const TrainerSpace& trainer) {
     }
     request.constraints.push_back({Constraint::Kind::kMax, "zero_stage", "1"});
   }
+  const models::Model& model = request.job.model;
+  if (trainer.whole_key_heads && !model.latent) {
+    if (request.fixed.contains("tensor") && model.kv_heads % plan.tensor != 0) {
+      refuse(fmt::format("tensor {}: {} heads of keys are not a multiple of it", plan.tensor, model.kv_heads));
+    }
+    request.constraints.push_back({Constraint::Kind::kMax, "tensor", std::to_string(model.kv_heads)});
+    for (int tensor = 2; tensor < model.kv_heads; ++tensor) {
+      if (model.kv_heads % tensor == 0) continue;
+      request.constraints.push_back({Constraint::Kind::kForbid, "tensor", std::to_string(tensor)});
+    }
+  }
+  if (trainer.ties_within_a_stage && model.tied_embeddings) {
+    if (request.fixed.contains("pipeline") && plan.pipeline > 1) {
+      refuse(fmt::format("pipeline {}: tied embeddings need one stage", plan.pipeline));
+    }
+    request.constraints.push_back({Constraint::Kind::kMax, "pipeline", "1"});
+  }
   for (const TrainerRule& rule : trainer.rules) {
     const bool settled = request.fixed.contains(rule.field) || searched(rule.field).never != nullptr;
     if (!rule.alone || !settled || rule.holds(plan)) continue;

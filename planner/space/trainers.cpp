@@ -70,6 +70,9 @@ constexpr TrainerRule kRowsAllToAll{"expert_dispatch", "rows travel to experts b
 constexpr TrainerRule kWideGathers{
     "fp8_parameter_gather", "parameters are gathered in 16 bits",
     [](const Plan& plan) { return plan.fp8_parameter_gather != program::Fp8Gather::kOn; }, true};
+// torchtitan has converters for 8 bits, which its exported files do not use yet.
+constexpr TrainerRule kSixteenBits{"fp8", "its files run products in 16 bits",
+                                   [](const Plan& plan) { return plan.fp8 == program::Fp8::kNone; }, true};
 constexpr TrainerRule kUsualSchedule{"schedule", "1f1b, interleaved with virtual stages", has_usual_schedule, false};
 constexpr TrainerRule kDataInside{"placement", "ranks come in the order tensor, context, data, pipeline",
                                   [](const Plan& plan) { return has_order(plan, kDataInsidePipeline); }, false};
@@ -129,8 +132,12 @@ constexpr TrainerRule kGathersBeside{
 constexpr TrainerRule kShardsBoth{"zero_stage", "fully_shard splits gradients with the state: ZeRO 2 or 3",
                                   [](const Plan& plan) { return plan.zero_stage != 1; }, true};
 
-constexpr std::array<TrainerRule, 24> kTorchtitan{
+constexpr std::array<TrainerRule, 26> kTorchtitan{
     {kOneReplicaSize,
+     kSixteenBits,
+     // torchtitan/distributed/utils.py, maybe_enable_amp: without FSDP tensor ranks and stages run in fp32.
+     {"data", "mixed precision with tensor ranks or stages needs replicas that shard",
+      [](const Plan& plan) { return plan.data * plan.context > 1 || plan.tensor * plan.pipeline == 1; }, false},
      kContextAlike,
      kRowsAllToAll,
      kWideGathers,
@@ -168,15 +175,16 @@ constexpr TrainerRule kReplicasShard{"zero_stage", "plain replicas stand alone",
                                               (plan.context == 1 && (plan.data == 1 || others == 1));
                                      },
                                      false};
-constexpr std::array<TrainerRule, 25> kTorchtitanWhole = [] {
-  std::array<TrainerRule, 25> rules{};
+constexpr std::array<TrainerRule, 27> kTorchtitanWhole = [] {
+  std::array<TrainerRule, 27> rules{};
   std::ranges::copy(kTorchtitan, rules.begin());
   rules.back() = kReplicasShard;
   return rules;
 }();
 
-constexpr std::array<TrainerRule, 23> kDeepspeed{
+constexpr std::array<TrainerRule, 24> kDeepspeed{
     {kOneReplicaSize,
+     kSixteenBits,
      kContextAlike,
      kRowsAllToAll,
      kWideGathers,
@@ -215,17 +223,18 @@ constexpr TrainerRule kGroupsOfThree{
     "shard_group", "shard groups with ZeRO 3 (MiCS)",
     [](const Plan& plan) { return plan.shard_group == 0 || plan.shard_group == plan.data || plan.zero_stage == 3; },
     false};
-constexpr std::array<TrainerRule, 25> kDeepspeedWhole = [] {
-  std::array<TrainerRule, 25> rules{};
+constexpr std::array<TrainerRule, 26> kDeepspeedWhole = [] {
+  std::array<TrainerRule, 26> rules{};
   std::ranges::copy(kDeepspeed, rules.begin());
-  rules[23] = kDeepspeedState;
-  rules[24] = kGroupsOfThree;
+  rules[24] = kDeepspeedState;
+  rules[25] = kGroupsOfThree;
   return rules;
 }();
 
 // A plain script around fully_shard: what planner/launch/fsdp2_export.cpp writes.
-constexpr std::array<TrainerRule, 19> kFsdp2{
+constexpr std::array<TrainerRule, 20> kFsdp2{
     {kOneReplicaSize,
+     kSixteenBits,
      kWideGathers,
      kNoNodesByStage,
      kOneRecompute,
@@ -248,8 +257,18 @@ constexpr std::array<TrainerRule, 19> kFsdp2{
 constexpr std::array<TrainerSpace, 5> kSpaces{
     {{"megatron", "megatron-core", kMegatron, true},
      {"megatron-bridge", "megatron-bridge", kMegatron, true, true},
-     {"torchtitan", "torchtitan-fsdp2", kTorchtitanWhole},
-     {"deepspeed", "megatron-deepspeed", kDeepspeedWhole, false, false, false},
+     // models/qwen3/model/model.py at v0.2.2: heads of keys are viewed whole, tied weights need both in one module.
+     {.trainer = "torchtitan",
+      .stack = "torchtitan-fsdp2",
+      .rules = kTorchtitanWhole,
+      .whole_key_heads = true,
+      .ties_within_a_stage = true},
+     // megatron/model/transformer.py divides the heads of keys.
+     {.trainer = "deepspeed",
+      .stack = "megatron-deepspeed",
+      .rules = kDeepspeedWhole,
+      .whole_key_heads = true,
+      .gathers_mixtures = false},
      {"fsdp2", "torchtitan-fsdp2-eager", kFsdp2}}};
 
 }  // namespace

@@ -28,7 +28,9 @@ struct TrainerSpace {
   std::span<const TrainerRule> rules;
   // Whether its files say how such weights are trained (launch/methods.cpp).
   bool writes_muon = false, writes_adapters = false;
-  bool gathers_mixtures = true;  ///< ZeRO 3 of models with mixture layers, however their experts are spread
+  bool whole_key_heads = false;      ///< tensor ranks must divide the heads of keys
+  bool ties_within_a_stage = false;  ///< tied embeddings need embedding and head in one stage
+  bool gathers_mixtures = true;      ///< ZeRO 3 of models with mixture layers, however their experts are spread
 };
 
 std::span<const TrainerSpace> trainer_spaces();

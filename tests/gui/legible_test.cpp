@@ -1,4 +1,6 @@
 // What 390 pictures showed to be cut, drawn in colours of the other theme, or to be read as something else.
+#include <fmt/format.h>
+
 #include <nlohmann/json.hpp>
 
 #include "gui/look/theme.h"
@@ -142,13 +144,24 @@ TEST_F(Legible, ExplainLiesAsItWouldIfItWereLaidOutOnceMore) {
   window_.resize(1280, 720);
   window_.show_view(MainWindow::kExplain);
   ASSERT_TRUE(QTest::qWaitFor([&] { return window_.view_is_ready(); }, kPatienceMs));
-  const auto places = [&] {
-    QTest::qWait(100);
-    std::vector<QRect> made;
+  const auto laid_out = [&] {
+    std::string made;
     for (const QWidget* one : window_.explain().findChildren<QWidget*>()) {
-      if (one->isVisible()) made.push_back(one->geometry());
+      if (!one->isVisible()) continue;
+      const QRect at = one->geometry();
+      made += fmt::format("{} {} {} {} {}\n", one->metaObject()->className(), at.x(), at.y(), at.width(), at.height());
     }
     return made;
+  };
+  const auto places = [&] {  // once the layout has rested for a fifth of a second, however busy the machine is
+    std::string last;
+    for (int equal = 0; equal < 4;) {
+      QTest::qWait(50);
+      std::string now = laid_out();
+      equal = now == last ? equal + 1 : 0;
+      last = std::move(now);
+    }
+    return last;
   };
   apply_theme(Theme::kDark);
   places();

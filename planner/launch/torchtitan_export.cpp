@@ -28,9 +28,13 @@ class TorchtitanExport {
     line("PYTHON\ncat >trivium.toml <<'TOML'");
     line("[model]\nname = \"trivium\"\nflavor = \"plan\"");
     converters();
+    // torch/distributed/pipelining/schedules.py, _check_torch_compile_compatibility.
+    const bool splits = plan_.pipeline > 1 && program::traits_of(plan_.schedule).splits_backward;
     line(
-        "\n[experimental]\ncustom_import = \"trivium_flavor\"\n\n[compile]\nenable = true\n"
-        "components = [\"model\", \"loss\"]");
+        fmt::format("\n[experimental]\ncustom_import = \"trivium_flavor\"\n\n[compile]\nenable = true\n"
+                    "components = [{}\"loss\"]",
+                    splits ? "" : "\"model\", "));
+    if (splits) lose("stack", "compiled layers; PyTorch refuses them in schedules that split backwards");
     training();
     parallelism(cluster);
     memory();
@@ -60,7 +64,9 @@ class TorchtitanExport {
     if (kind.empty()) return lose_fp8(plan_, launch_.losses);
     line(fmt::format("converters = [\"quantize.linear.{}\"{}]", kind,
                      mixture ? fmt::format(", \"quantize.grouped_mm.{}\"", kind) : ""));
-    line(fmt::format("\n[quantize.linear.{}]\nfilter_fqns = [\"output\"{}]", kind, mixture ? ", \"router.gate\"" : ""));
+    // Later ones renamed what v0.2.2 imports: MXLinearConfig, MoETrainingConfig.
+    line(fmt::format("\n# with torchao 0.16\n[quantize.linear.{}]\nfilter_fqns = [\"output\"{}]", kind,
+                     mixture ? ", \"router.gate\"" : ""));
     if (mixture) line(fmt::format("\n[quantize.grouped_mm.{}]\nfqns = [\"experts\"]", kind));
     if (plan_.fp8 == Fp8::kMxfp8 && plan_.tensor > 1) lose("fp8", "mxfp8; it has no tensor ranks in compiled layers");
     if (plan_.fp8 == Fp8::kCurrent && mixture) {

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 
 #include "planner/launch/export_parts.h"
@@ -12,8 +13,9 @@ namespace {
 using models::Model;
 
 /// Qwen 3's class takes any width of heads and MLP, norms of heads, tied embeddings, and experts in every layer; Llama
-/// 3's has scaled frequencies; Llama 4's both, and experts in some of the layers.
-enum class ModelClass { kLlama3, kLlama4, kQwen3 };
+/// 3's has scaled frequencies; Llama 4's both, and experts in some of the layers; DeepSeek V3's has latents, and
+/// experts after the first layers.
+enum class ModelClass { kLlama3, kLlama4, kQwen3, kDeepseek };
 
 /// int(2/3 of 4 dim), which both classes of Llama multiply by a factor and round up to a multiple.
 std::int64_t third_of(const Model& model) {
@@ -48,7 +50,13 @@ bool fits_llama4(const Model& model) {
          model.ffn_hidden - width < widths.multiple;
 }
 
+bool fits_deepseek(const Model& model) {
+  return model.latent && model.experts && model.experts->every == 1 && !model.head_norms && !model.tied_embeddings &&
+         model.experts->shared_hidden % model.ffn_hidden == 0 && model.rotary.scaling != models::RotaryScaling::kLlama3;
+}
+
 ModelClass class_of(const Model& model) {
+  if (fits_deepseek(model)) return ModelClass::kDeepseek;
   if (fits_llama4(model)) return ModelClass::kLlama4;
   return model.rotary.scaling == models::RotaryScaling::kLlama3 ? ModelClass::kLlama3 : ModelClass::kQwen3;
 }
@@ -64,6 +72,10 @@ std::string imports(ModelClass of) {
     text += fmt::format(kScaled, "llama3");
   } else if (of == ModelClass::kLlama4) {
     text += fmt::format(kScaled, "llama4") + "from torchtitan.models.moe import MoEArgs\n";
+  } else if (of == ModelClass::kDeepseek) {
+    text +=
+        "from torchtitan.models.deepseek_v3 import DeepSeekV3ModelArgs, get_train_spec\n"
+        "from torchtitan.models.moe import MoEArgs\n";
   } else {
     text +=
         "from torchtitan.models.moe import MoEArgs\n"
@@ -76,11 +88,13 @@ std::string imports(ModelClass of) {
 
 std::string moe_arguments(const Model& m) {
   const models::Experts& e = *m.experts;
+  const std::string groups =
+      e.groups > 1 ? fmt::format(", num_expert_groups={}, num_limited_groups={}", e.groups, e.top_groups) : "";
   return fmt::format(
       "    moe_args=MoEArgs(num_experts={}, num_shared_experts={}, top_k={}, score_func=\"{}\", route_norm={},\n"
-      "                     route_scale={:g}, score_before_experts={})",
+      "                     route_scale={:g}, score_before_experts={}{})",
       e.count, e.shared_hidden / m.ffn_hidden, e.top_k, e.scores == models::Scores::kSigmoid ? "sigmoid" : "softmax",
-      python_of(e.normalised), e.scale, python_of(e.scales_input));
+      python_of(e.normalised), e.scale, python_of(e.scales_input), groups);
 }
 
 std::string rope_scaling(const Model& m) {
@@ -135,6 +149,31 @@ std::string qwen3_arguments(const Model& m) {
   return text + ")\n\n";
 }
 
+// models/deepseek_v3/model/model.py: beyond original_seq_len frequencies are YaRN's and scores are scaled by the square
+// of 0.1 mscale ln(rope_factor) + 1.
+std::string deepseek_arguments(const Model& m) {
+  const models::Latent& l = *m.latent;
+  const models::Experts& e = *m.experts;
+  const models::Rotary& r = m.rotary;
+  std::string text = fmt::format(
+      "args = DeepSeekV3ModelArgs(\n"
+      "    dim={}, n_layers={}, n_dense_layers={}, n_heads={}, inter_dim={}, moe_inter_dim={}, vocab_size={},\n"
+      "    q_lora_rank={}, kv_lora_rank={}, qk_nope_head_dim={}, qk_rope_head_dim={}, v_head_dim={},\n"
+      "    norm_eps={:g}, rope_theta={:g}, max_seq_len={},\n",
+      m.hidden, m.layers, e.dense_layers, m.heads, m.dense_hidden(), m.ffn_hidden, m.vocab, l.query_rank, l.key_rank,
+      l.plain_dim, l.rotary_dim, l.value_dim, m.norm_epsilon, r.theta, m.max_sequence);
+  if (r.scaling == models::RotaryScaling::kYarn) {
+    const double scale = m.attention_scale > 0 ? m.attention_scale * std::sqrt(static_cast<double>(m.head_dim)) : 1;
+    const double per_factor = 0.1 * std::log(r.factor);
+    text += fmt::format("    original_seq_len={}, rope_factor={:g}, beta_fast={:g}, beta_slow={:g}, mscale={:.6g},\n",
+                        r.original_sequence, r.factor, r.fast_turns, r.slow_turns,
+                        per_factor > 0 ? (std::sqrt(scale) - 1) / per_factor : 0);
+  } else {
+    text += fmt::format("    original_seq_len={},\n", m.max_sequence);
+  }
+  return text + moe_arguments(m) + ")\n\n";
+}
+
 void lose_layers(const Model& m, ModelClass of, std::vector<Loss>& losses) {
   const bool is_llama = m.norm == models::Norm::kRmsNorm && m.activation == models::Activation::kSwiglu &&
                         m.positions == models::Positions::kRotary && !m.linear_bias && !m.qkv_bias &&
@@ -155,8 +194,10 @@ void lose_layers(const Model& m, ModelClass of, std::vector<Loss>& losses) {
   }
   if (m.window) losses.push_back({"window", "every layer sees all keys"});
   if (m.mtp) losses.push_back({"mtp", "no module of multi-token prediction"});
-  if (m.latent) losses.push_back({"latent", "every head has queries, keys and values of its own"});
-  const bool some = m.experts && of != ModelClass::kLlama4 && (m.experts->every != 1 || m.experts->dense_layers > 0);
+  const bool latent = of == ModelClass::kDeepseek;
+  if (m.latent && !latent) losses.push_back({"latent", "every head has queries, keys and values of its own"});
+  const bool has_dense = m.experts && (m.experts->every != 1 || m.experts->dense_layers > 0);
+  const bool some = has_dense && of != ModelClass::kLlama4 && !latent;
   if (some || (m.experts && !m.experts->dropless)) {
     losses.push_back({"experts", some ? "every layer becomes a mixture that drops nothing" : "they drop nothing"});
   }
@@ -167,9 +208,10 @@ void lose_layers(const Model& m, ModelClass of, std::vector<Loss>& losses) {
 std::string torchtitan_flavor(const Model& model, std::vector<Loss>& losses) {
   const ModelClass of = class_of(model);
   lose_layers(model, of, losses);
-  const std::string arguments = of == ModelClass::kLlama3   ? llama3_arguments(model)
-                                : of == ModelClass::kLlama4 ? llama4_arguments(model)
-                                                            : qwen3_arguments(model);
+  const std::string arguments = of == ModelClass::kLlama3     ? llama3_arguments(model)
+                                : of == ModelClass::kLlama4   ? llama4_arguments(model)
+                                : of == ModelClass::kDeepseek ? deepseek_arguments(model)
+                                                              : qwen3_arguments(model);
   return imports(of) + arguments +
          "register_train_spec(\n"
          "    \"trivium\", replace(get_train_spec(), model_args={\"plan\": args}, pipelining_fn=pipeline_llm))\n";

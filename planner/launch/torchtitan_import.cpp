@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <cmath>
 #include <utility>
 
 #include "base/quote.h"
@@ -147,6 +148,38 @@ models::Model qwen_of(const Flavor& flavor, const Flavor& mixture) {
   return model;
 }
 
+models::Model deepseek_of(const Flavor& flavor, const Flavor& mixture) {
+  models::Model model = common(flavor);
+  models::Latent latent;
+  latent.query_rank = flavor.count("q_lora_rank", 0);
+  latent.key_rank = flavor.count("kv_lora_rank", 512);
+  latent.plain_dim = flavor.count("qk_nope_head_dim", 128);
+  latent.rotary_dim = flavor.count("qk_rope_head_dim", 64);
+  latent.value_dim = flavor.count("v_head_dim", 128);
+  model.latent = latent;
+  model.kv_heads = model.heads;
+  model.head_dim = latent.plain_dim + latent.rotary_dim;
+  model.max_sequence = flavor.count("max_seq_len", 16'384);
+  model.ffn_hidden = flavor.count("moe_inter_dim", 1408);
+  model.experts = experts_of(mixture, model.ffn_hidden);
+  model.experts->dense_layers = flavor.count("n_dense_layers", 1);
+  if (model.experts->dense_layers > 0) model.experts->dense_hidden = flavor.count("inter_dim", 10'944);
+  model.experts->groups = mixture.count("num_expert_groups", 1);
+  model.experts->top_groups = mixture.count("num_limited_groups", 1);
+  if (model.experts->groups > 1) model.experts->group_best = 2;
+  const std::int64_t original = flavor.count("original_seq_len", 4096);
+  if (model.max_sequence <= original) return model;
+  models::Rotary& rotary = model.rotary;
+  rotary.scaling = models::RotaryScaling::kYarn;
+  rotary.factor = flavor.number("rope_factor", 40);
+  rotary.original_sequence = original;
+  rotary.fast_turns = flavor.number("beta_fast", 32);
+  rotary.slow_turns = flavor.number("beta_slow", 1);
+  const double scale = 0.1 * flavor.number("mscale", 1) * std::log(rotary.factor) + 1;
+  model.attention_scale = scale * scale / std::sqrt(static_cast<double>(model.head_dim));
+  return model;
+}
+
 class TorchtitanImport {
  public:
   explicit TorchtitanImport(const ImportRequest& request)
@@ -197,6 +230,8 @@ class TorchtitanImport {
     }
     const Flavor qwen(settings_, keywords_of(request_.text, "Qwen3ModelArgs"));
     if (!qwen.empty()) return settled(qwen_of(qwen, mixture), request_.where);
+    const Flavor deepseek(settings_, keywords_of(request_.text, "DeepSeekV3ModelArgs"));
+    if (!deepseek.empty()) return settled(deepseek_of(deepseek, mixture), request_.where);
     const std::string whole = name + "/" + flavor;
     for (const auto& [known, shape] : kFlavors) {
       if (known == whole) return models::load_model(std::string(shape));
@@ -323,7 +358,9 @@ class TorchtitanImport {
     settings_.find({"training.mixed_precision_reduce"});
     plan_.reduce_dtype = DType::kFp32;
     plan_.attention = program::Attention::kFlash;
-    plan_.stack = settings_.is_on({"compile.enable"}) ? "torchtitan-fsdp2" : "torchtitan-fsdp2-eager";
+    const std::string components = settings_.text({"compile.components"}).value_or("model");
+    const bool compiled = settings_.is_on({"compile.enable"}) && components.find("model") != std::string::npos;
+    plan_.stack = compiled ? "torchtitan-fsdp2" : "torchtitan-fsdp2-eager";
     plan_.overlap.tensor = settings_.is_on({"parallelism.enable_async_tensor_parallel"});
     eight_bits();
     const std::string mode = settings_.text({"activation_checkpoint.mode"}).value_or("selective");

@@ -105,6 +105,8 @@ def widths_of(model):
         return 0, 0
     if "hidden_dim" in model:
         return (0, model.get("moe_inter_dim", 0)) if model.get("moe_enabled") else (model["hidden_dim"], 0)
+    if "inter_dim" in model:
+        return (model["inter_dim"] if model.get("n_dense_layers", 1) else 0), model["moe_inter_dim"]
     if "dim" not in model:
         return 0, 0
     width = int((model.get("ffn_dim_multiplier") or 1) * int(2 * 4 * model["dim"] / 3))
@@ -366,6 +368,8 @@ def check_eight_bits(config, model, kind, sizes, found):
         )
     unit, (dense, expert) = (32 if kind == "mx" else 16), widths_of(model)
     head = model.get("head_dim") or (model["dim"] // model["n_heads"] if "dim" in model else 0)
+    if "qk_nope_head_dim" in model:  # wkv_b, as wide as all keys and values; wq_b is three quarters of it
+        head = model["qk_nope_head_dim"] + model["v_head_dim"]
     columns = {
         "hidden": model.get("dim", 0),
         "queries of a rank": head * model.get("n_heads", 0) // sizes["tp"],

@@ -213,9 +213,9 @@ TEST(TorchtitanSpace, WritesAndReadsEightBits) {
     const launch::Launch written = launch::export_plan(job, cluster, launch::Trainer::kTorchtitan);
     EXPECT_THAT(written.losses, IsEmpty());
     const std::string kind = recipe == program::Fp8::kCurrent ? "float8" : "mx";
-    EXPECT_THAT(written.text,
-                testing::HasSubstr("converters = [\"quantize.linear." + kind + "\"]\n\n[quantize.linear." + kind +
-                                   "]\nfilter_fqns = [\"output\"]\n"));
+    EXPECT_THAT(written.text, testing::HasSubstr("converters = [\"quantize.linear." + kind +
+                                                 "\"]\n\n# with torchao 0.16\n[quantize.linear." + kind +
+                                                 "]\nfilter_fqns = [\"output\"]\n"));
     EXPECT_EQ(program::to_json(read_back(written, 16).job.plan), program::to_json(job.plan));
     job.model = models::load_model("qwen3-30b-a3b");
     EXPECT_THAT(launch::export_plan(job, cluster, launch::Trainer::kTorchtitan).text,
@@ -241,8 +241,25 @@ TEST(TorchtitanExport, WritesLlama4AsItsOwnClass) {
     EXPECT_EQ(read.experts->count, job.model.experts->count);
     EXPECT_EQ(read.experts->every, job.model.experts->every);
     EXPECT_EQ(read.rotary, job.model.rotary);
-    if (read.experts->every > 1) EXPECT_EQ(read.dense_hidden(), 16384);
+    EXPECT_EQ(read.dense_hidden(), read.experts->every > 1 ? 16384 : read.ffn_hidden);
     EXPECT_EQ(models::count_parameters(read).total, models::count_parameters(job.model).total) << name;
+  }
+}
+
+// torchtitan/models/deepseek_v3: latents and the first dense layers are said, too.
+TEST(TorchtitanExport, WritesLatentsInTheirOwnClass) {
+  for (const char* name : {"deepseek-v3", "deepseek-v2-lite", "kimi-k2"}) {
+    program::Job job = request_for(*find_trainer_space("torchtitan"), name).job;
+    job.plan.data = 32, job.plan.zero_stage = 3;
+    job.plan.overlap.gradient_reduction = job.plan.overlap.parameter_gather = true;
+    const launch::Launch written =
+        launch::export_plan(job, hardware::load_cluster("dgx-h100-80gb:4"), launch::Trainer::kTorchtitan);
+    for (const launch::Loss& loss : written.losses) ADD_FAILURE() << name << ": " << loss.field << ": " << loss.what;
+    models::Model read = read_back(written, 32).job.model;
+    EXPECT_EQ(read.latent, job.model.latent) << name;
+    read.experts->correction_bias = job.model.experts->correction_bias;  // a buffer there, whatever the model
+    EXPECT_EQ(models::count_parameters(read).total, models::count_parameters(job.model).total) << name;
+    EXPECT_NEAR(read.attention_scale, job.model.attention_scale, 1e-6 * job.model.attention_scale) << name;
   }
 }
 

@@ -151,6 +151,10 @@ class TorchtitanExport {
       lose("schedule", fmt::format("{} wants {} micro-batches there, one for every chunk; there are {}", schedule.name,
                                    plan_.chunks(), count));
     }
+    if (name == "1F1B" && count < plan_.pipeline) {
+      lose("schedule", fmt::format("1f1b wants {} micro-batches there, one for every stage; there are {}",
+                                   plan_.pipeline, count));
+    }
     chunks();
   }
 

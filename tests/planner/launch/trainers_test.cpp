@@ -151,6 +151,10 @@ TEST(TorchtitanSpace, FeedsEveryStage) {
   EXPECT_EQ(broken_field("torchtitan", job), "");
   job.plan.micro_batch = 8;
   EXPECT_EQ(broken_field("torchtitan", job), "schedule");
+  const launch::Launch written =
+      launch::export_plan(job, hardware::load_cluster("dgx-h100-80gb:4"), launch::Trainer::kTorchtitan);
+  ASSERT_EQ(written.losses.size(), 1U);
+  EXPECT_EQ(written.losses.front().what, "1f1b wants 8 micro-batches there, one for every stage; there are 3");
   job.plan.virtual_stages = 2, job.plan.schedule = program::usual_schedule(2);
   EXPECT_EQ(broken_field("torchtitan", job), "");
 }

@@ -152,8 +152,8 @@ class TorchtitanExport {
                                    plan_.chunks(), count));
     }
     if (name == "1F1B" && count < plan_.pipeline) {
-      lose("schedule", fmt::format("1f1b wants {} micro-batches there, one for every stage; there are {}",
-                                   plan_.pipeline, count));
+      lose("schedule",
+           fmt::format("1f1b wants {} micro-batches there, one for every stage; there are {}", plan_.pipeline, count));
     }
     chunks();
   }
@@ -172,10 +172,9 @@ class TorchtitanExport {
     }
     const int others = plan_.tensor * plan_.pipeline * plan_.context * plan_.expert;
     if (plan_.zero_stage == 0 && plan_.data > 1 && others > 1) {
+      const std::string becomes = staged ? "1" : "2";
       lose("zero_stage",
-           "0; plain replicas with tensor, pipeline or expert parallelism are refused; shards are "
-           "written",
-           plan_.pipeline > 1 ? "1" : "2");
+           "0; plain replicas with tensor, pipeline or expert parallelism are refused; written as " + becomes, becomes);
       shard = plan_.data;
     }
     line(fmt::format("data_parallel_replicate_degree = {}\ndata_parallel_shard_degree = {}",

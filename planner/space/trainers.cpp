@@ -72,6 +72,8 @@ constexpr TrainerRule kRowsAllToAll{"expert_dispatch", "rows travel to experts b
 constexpr TrainerRule kWideGathers{
     "fp8_parameter_gather", "parameters are gathered in 16 bits",
     [](const Plan& plan) { return plan.fp8_parameter_gather != program::Fp8Gather::kOn; }, true};
+// Megatron-DeepSpeed's pipelines have layers of their own, without Transformer Engine (megatron/model/transformer.py,
+// ParallelTransformerLayerPipe); the script of fully_shard does not convert its layers.
 constexpr TrainerRule kSixteenBits{"fp8", "its files run products in 16 bits",
                                    [](const Plan& plan) { return plan.fp8 == program::Fp8::kNone; }, true};
 constexpr TrainerRule kUsualSchedule{"schedule", "1f1b, interleaved with virtual stages", has_usual_schedule, false};

@@ -94,6 +94,10 @@ std::variant<Plan, Infeasible> that_fits(const SearchRequest& request, const Pla
       job.plan.recompute = recompute;
       program::settle_recomputation(job.plan);
       job.plan.micro_batch = samples;
+      if (const TrainerRule* rule = request.trainer == nullptr ? nullptr : broken_rule(*request.trainer, job.plan, job)) {
+        why = {"trainer", fmt::format("{}: {}", request.trainer->trainer, rule->says)};
+        continue;
+      }
       if (auto no = refusal(job, request.cluster, ranks_of(request))) {
         why = std::move(*no);
         continue;
@@ -115,11 +119,12 @@ struct Way {
 };
 
 /// Without the splits that the request's trainer does not run.
-Way expressible(Way way, const TrainerSpace* trainer) {
+Way expressible(Way way, const SearchRequest& request) {
+  const TrainerSpace* trainer = request.trainer;
   if (trainer == nullptr) return way;
   const TrainerRule* broken = nullptr;
   std::erase_if(way.splits, [&](const Plan& split) {
-    const TrainerRule* rule = broken_rule(*trainer, split);
+    const TrainerRule* rule = broken_rule(*trainer, split, request.job);
     if (rule != nullptr) broken = rule;
     return rule != nullptr;
   });
@@ -169,8 +174,7 @@ std::vector<Baseline> baselines(const SearchRequest& request, int threads, const
       {tensor_alone(request), false, heads}};
   run_parallel(
       all.size(), threads_for(threads), stop,
-      [&](std::size_t i) { try_splits(request, expressible(ways[i], request.trainer), stop, all[i]); },
-      [](std::size_t) {});
+      [&](std::size_t i) { try_splits(request, expressible(ways[i], request), stop, all[i]); }, [](std::size_t) {});
   return all;
 }
 

@@ -67,7 +67,7 @@ Infeasible no_state(const SearchRequest& request, const Plan& split) {
     plan.zero_stage = stage;
     for (const TrainerRule& rule : request.trainer->rules) {
       const bool is_new = why.find(rule.says) == std::string::npos;
-      if (std::string_view(rule.field) != "zero_stage" || rule.holds(plan) || !is_new) continue;
+      if (std::string_view(rule.field) != "zero_stage" || rule.holds(plan, request.job) || !is_new) continue;
       why += fmt::format("{}{}", why.empty() ? fmt::format("; {}: ", request.trainer->trainer) : "; ", rule.says);
     }
   }

@@ -105,6 +105,9 @@ std::string transformer_config(const models::Model& model, const program::Traini
 /// How chunks that do not hold equally many layers are written: "Et*5|t*6,L"; empty where they do.
 std::string pipeline_layout(const program::Job& job);
 
+/// A module for torchtitan that registers the model; losses of what its classes lack.
+std::string torchtitan_flavor(const models::Model& model, std::vector<Loss>& losses);
+
 Launch export_megatron(const program::Job& job, const hardware::Cluster& cluster);
 Launch export_megatron_bridge(const program::Job& job, const hardware::Cluster& cluster);
 Launch export_deepspeed(const program::Job& job, const hardware::Cluster& cluster);

@@ -10,6 +10,7 @@ namespace trivium::planner::launch {
 namespace {
 
 using program::DType;
+using program::Fp8;
 using program::Plan;
 using program::Recompute;
 using program::Storage;
@@ -23,11 +24,17 @@ class TorchtitanExport {
     launch_.form = "shell script";
     launch_.text = script_head(title_of(job_, Trainer::kTorchtitan), machines);
     line("cat >trivium_flavor.py <<'PYTHON'");
-    flavor();
+    launch_.text += torchtitan_flavor(job_.model, launch_.losses);
     line("PYTHON\ncat >trivium.toml <<'TOML'");
+    line("[model]\nname = \"trivium\"\nflavor = \"plan\"");
+    converters();
+    // torch/distributed/pipelining/schedules.py, _check_torch_compile_compatibility.
+    const bool splits = plan_.pipeline > 1 && program::traits_of(plan_.schedule).splits_backward;
     line(
-        fmt::format("[model]\nname = \"trivium\"\nflavor = \"plan\"\n\n[experimental]\ncustom_import = "
-                    "\"trivium_flavor\"\n\n[compile]\nenable = true\ncomponents = [\"model\", \"loss\"]"));
+        fmt::format("\n[experimental]\ncustom_import = \"trivium_flavor\"\n\n[compile]\nenable = true\n"
+                    "components = [{}\"loss\"]",
+                    splits ? "" : "\"model\", "));
+    if (splits) lose("stack", "compiled layers; PyTorch refuses them in schedules that split backwards");
     training();
     parallelism(cluster);
     memory();
@@ -40,7 +47,6 @@ class TorchtitanExport {
     lose_fields();
     lose_common(plan_, launch_.losses);
     lose_groups(plan_, launch_.losses);
-    lose_fp8(plan_, launch_.losses);
     lose_moments(plan_, "moments stay in fp32", launch_.losses);
     return std::move(launch_);
   }
@@ -51,86 +57,26 @@ class TorchtitanExport {
     launch_.losses.push_back({field, std::move(what), std::move(becomes)});
   }
 
-  // Qwen 3's class takes any width of heads and MLP, norms of heads, tied embeddings and experts; Llama 3's has the
-  // scaled frequencies.
-  void flavor() {
-    const bool scaled = job_.model.rotary.scaling == models::RotaryScaling::kLlama3;
-    line("from dataclasses import replace\n");
-    line(scaled ? "from torchtitan.models.llama3 import TransformerModelArgs, get_train_spec\n"
-                  "from torchtitan.models.llama3.model.args import RoPEScalingArgs"
-                : "from torchtitan.models.moe import MoEArgs\n"
-                  "from torchtitan.models.qwen3 import Qwen3ModelArgs, get_train_spec");
-    line(
-        "from torchtitan.distributed.pipeline_parallel import pipeline_llm\n"
-        "from torchtitan.protocols.train_spec import register_train_spec\n");
-    line(scaled ? llama_arguments() : qwen_arguments());
-    line(
-        "register_train_spec(\n"
-        "    \"trivium\", replace(get_train_spec(), model_args={\"plan\": args}, pipelining_fn=pipeline_llm))");
-    lose_model();
-  }
-
-  // The inner width there is 2/3 of 4 dim times a factor, rounded up to a multiple: the width itself is a multiple of
-  // its own that two thirds of itself round up to.
-  std::string llama_arguments() const {
-    const models::Model& m = job_.model;
-    const models::Rotary& r = m.rotary;
-    return fmt::format(
-        "args = TransformerModelArgs(\n"
-        "    dim={}, n_layers={}, n_heads={}, n_kv_heads={}, vocab_size={}, multiple_of={}, "
-        "ffn_dim_multiplier={:.9g},\n"
-        "    norm_eps={:g}, rope_theta={:g}, max_seq_len={},\n"
-        "    rope_scaling_args=RoPEScalingArgs(scaling_factor={:g}, low_freq_factor={:g}, high_freq_factor={:g},\n"
-        "                                      original_max_position_embeddings={}))\n",
-        m.hidden, m.layers, m.heads, m.kv_heads, m.vocab, m.ffn_hidden,
-        static_cast<double>(m.ffn_hidden) / (4.0 * static_cast<double>(m.hidden)), m.norm_epsilon, r.theta,
-        m.max_sequence, r.factor, r.slow_turns, r.fast_turns, r.original_sequence);
-  }
-
-  std::string qwen_arguments() const {
-    const models::Model& m = job_.model;
-    std::string text = fmt::format(
-        "args = Qwen3ModelArgs(\n"
-        "    dim={}, n_layers={}, n_heads={}, n_kv_heads={}, head_dim={}, hidden_dim={}, vocab_size={},\n"
-        "    norm_eps={:g}, rope_theta={:g}, qk_norm={}, enable_weight_tying={}, max_seq_len={}",
-        m.hidden, m.layers, m.heads, m.kv_heads, m.head_dim, m.dense_hidden(), m.vocab, m.norm_epsilon, m.rotary.theta,
-        m.head_norms ? "True" : "False", m.tied_embeddings ? "True" : "False", m.max_sequence);
-    if (m.experts) {
-      const models::Experts& e = *m.experts;
-      text += fmt::format(
-          ",\n    moe_enabled=True, moe_inter_dim={},\n"
-          "    moe_args=MoEArgs(num_experts={}, num_shared_experts={}, top_k={}, score_func=\"{}\", route_norm={},\n"
-          "                     route_scale={:g}, score_before_experts={})",
-          m.ffn_hidden, e.count, e.shared_hidden / m.ffn_hidden, e.top_k,
-          e.scores == models::Scores::kSigmoid ? "sigmoid" : "softmax", e.normalised ? "True" : "False", e.scale,
-          e.scales_input ? "True" : "False");
+  // Products of the layers; the head and routers stay in 16 bits, as plans have them.
+  void converters() {
+    const bool mixture = job_.model.experts.has_value();
+    const std::string_view kind = plan_.fp8 == Fp8::kCurrent ? "float8" : plan_.fp8 == Fp8::kMxfp8 ? "mx" : "";
+    if (kind.empty()) return lose_fp8(plan_, launch_.losses);
+    line(fmt::format("converters = [\"quantize.linear.{}\"{}]", kind,
+                     mixture ? fmt::format(", \"quantize.grouped_mm.{}\"", kind) : ""));
+    // Later ones renamed what v0.2.2 imports: MXLinearConfig, MoETrainingConfig.
+    line(fmt::format("\n# with torchao 0.16\n[quantize.linear.{}]\nfilter_fqns = [\"output\"{}]", kind,
+                     mixture ? ", \"router.gate\"" : ""));
+    if (mixture) line(fmt::format("\n[quantize.grouped_mm.{}]\nfqns = [\"experts\"]", kind));
+    if (plan_.fp8 == Fp8::kMxfp8 && plan_.tensor > 1) lose("fp8", "mxfp8; it has no tensor ranks in compiled layers");
+    if (plan_.fp8 == Fp8::kCurrent && mixture) {
+      if (plan_.pipeline * plan_.context > 1) lose("fp8", "current; its experts have neither stages nor context ranks");
+      lose("fp8", "one scale a tensor; those of experts have one a row");
     }
-    return text + ")\n";
-  }
-
-  void lose_model() {
-    const models::Model& m = job_.model;
-    const bool is_llama = m.norm == models::Norm::kRmsNorm && m.activation == models::Activation::kSwiglu &&
-                          m.positions == models::Positions::kRotary && !m.linear_bias && !m.qkv_bias &&
-                          !m.parallel_block && !m.attention_sinks && !m.branch_norms && m.attention_soft_cap == 0 &&
-                          m.logit_soft_cap == 0 && m.embedding_scale == 1 && m.logit_scale == 1 &&
-                          !m.plain_head_norms && !m.temperature;
-    if (!is_llama) {
-      lose("model", fmt::format("{}: only the shape; layers are RMSNorm, SwiGLU and rotary, without biases", m.name));
-    }
-    const bool scaled = m.rotary.scaling == models::RotaryScaling::kLlama3;
-    if (scaled && (m.head_norms || m.tied_embeddings || m.experts || m.head_dim * m.heads != m.hidden)) {
-      lose("model", fmt::format("{}: with scaled frequencies, heads are hidden / heads wide, embeddings untied, MLPs "
-                                "dense and heads without norms",
-                                m.name));
-    } else if (!scaled && m.rotary.scaling != models::RotaryScaling::kNone) {
-      lose("rotary", "scaled frequencies; written without, which costs the same");
-    }
-    if (m.window) lose("window", "every layer sees all keys");
-    if (m.mtp) lose("mtp", "no module of multi-token prediction");
-    if (m.latent) lose("latent", "every head has queries, keys and values of its own");
-    if (m.experts && (!m.experts->dropless || m.experts->every != 1 || m.experts->dense_layers > 0)) {
-      lose("experts", "every layer becomes a mixture that drops nothing");
+    // models/llama3/infra/parallelize.py looks for a converter "float8", which is "quantize.linear.float8" now.
+    if (plan_.fp8 == Fp8::kCurrent && plan_.tensor > 1) lose("fp8", "casts; tensor ranks gather 16 bits, then cast");
+    if (plan_.fp8_parameter_gather == program::Fp8Gather::kOn) {
+      lose("fp8_parameter_gather", "on; parameters are gathered in 16 bits", "off");
     }
   }
 
@@ -205,17 +151,30 @@ class TorchtitanExport {
       lose("schedule", fmt::format("{} wants {} micro-batches there, one for every chunk; there are {}", schedule.name,
                                    plan_.chunks(), count));
     }
+    if (name == "1F1B" && count < plan_.pipeline) {
+      lose("schedule",
+           fmt::format("1f1b wants {} micro-batches there, one for every stage; there are {}", plan_.pipeline, count));
+    }
     chunks();
   }
 
   void sharding() {
     int shard = plan_.zero_stage == 0 ? 1 : plan_.data;
     if (plan_.zero_stage > 0 && plan_.shard_group > 0) shard = std::max(1, plan_.shard_group / plan_.context);
-    if (plan_.zero_stage == 1) lose("zero_stage", "1; written as 2: parameters are kept, gradients are split too", "2");
+    // PyTorch's stages synchronise once a step (stage.py, backward_maybe_with_nosync): whole gradients and parameters.
+    const bool staged = plan_.pipeline > 1;
+    if (plan_.zero_stage == 1 && !staged) {
+      lose("zero_stage", "1; written as 2: parameters are kept, gradients are split too", "2");
+    }
+    if (plan_.zero_stage == 2 && staged) lose("zero_stage", "2; stages keep whole gradients until the last one", "1");
+    if (plan_.zero_stage == 3 && staged) {
+      lose("zero_stage", "3; stages keep whole gradients, and parameters from a backward to the next forward");
+    }
     const int others = plan_.tensor * plan_.pipeline * plan_.context * plan_.expert;
     if (plan_.zero_stage == 0 && plan_.data > 1 && others > 1) {
-      lose("zero_stage", "0; plain replicas with tensor, pipeline or expert parallelism are refused; written as 2",
-           "2");
+      const std::string becomes = staged ? "1" : "2";
+      lose("zero_stage",
+           "0; plain replicas with tensor, pipeline or expert parallelism are refused; written as " + becomes, becomes);
       shard = plan_.data;
     }
     line(fmt::format("data_parallel_replicate_degree = {}\ndata_parallel_shard_degree = {}",

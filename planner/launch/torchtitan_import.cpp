@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <cmath>
 #include <utility>
 
 #include "base/quote.h"
@@ -39,6 +40,7 @@ class Flavor {
   bool empty() const { return words_.empty(); }
   bool has(const char* name) const { return words_.contains(name); }
   bool is_on(const char* name) const { return has(name) && words_.at(name) == "True"; }
+  bool is_off(const char* name) const { return has(name) && words_.at(name) == "False"; }
   std::string text(const char* name) const { return has(name) ? words_.at(name) : ""; }
 
   double number(const char* name, double otherwise) const {
@@ -79,20 +81,58 @@ models::Model common(const Flavor& flavor) {
   return model;
 }
 
-/// Two thirds of 4 dim, times the factor, rounded up.
-models::Model llama_of(const Flavor& flavor, const Flavor& scaling) {
-  models::Model model = common(flavor);
-  auto width = static_cast<std::int64_t>(2.0 * 4 * static_cast<double>(model.hidden) / 3);
-  if (flavor.has("ffn_dim_multiplier")) {
-    width = static_cast<std::int64_t>(flavor.number("ffn_dim_multiplier", 1) * static_cast<double>(width));
-  }
+/// Two thirds of 4 dim, times the factor.
+std::int64_t llama_width(const models::Model& model, const Flavor& flavor) {
+  const auto width = static_cast<std::int64_t>(2.0 * 4 * static_cast<double>(model.hidden) / 3);
+  if (!flavor.has("ffn_dim_multiplier")) return width;
+  return static_cast<std::int64_t>(flavor.number("ffn_dim_multiplier", 1) * static_cast<double>(width));
+}
+
+std::int64_t rounded_up(std::int64_t width, const Flavor& flavor) {
   const std::int64_t multiple = std::max<std::int64_t>(1, flavor.count("multiple_of", 256));
-  model.ffn_hidden = (width + multiple - 1) / multiple * multiple;
-  model.rotary.scaling = models::RotaryScaling::kLlama3;
-  model.rotary.factor = scaling.number("scaling_factor", 8);
-  model.rotary.slow_turns = scaling.number("low_freq_factor", 1);
-  model.rotary.fast_turns = scaling.number("high_freq_factor", 4);
-  model.rotary.original_sequence = scaling.count("original_max_position_embeddings", 8192);
+  return (width + multiple - 1) / multiple * multiple;
+}
+
+void scale_frequencies(const Flavor& scaling, double factor, double fast, models::Rotary& rotary) {
+  rotary.scaling = models::RotaryScaling::kLlama3;
+  rotary.factor = scaling.number("scaling_factor", factor);
+  rotary.slow_turns = scaling.number("low_freq_factor", 1);
+  rotary.fast_turns = scaling.number("high_freq_factor", fast);
+  rotary.original_sequence = scaling.count("original_max_position_embeddings", 8192);
+}
+
+models::Model llama3_of(const Flavor& flavor, const Flavor& scaling) {
+  models::Model model = common(flavor);
+  model.ffn_hidden = rounded_up(llama_width(model, flavor), flavor);
+  scale_frequencies(scaling, 8, 4, model.rotary);
+  return model;
+}
+
+/// Of the settings of MoEArgs; its experts are as wide as `width`.
+models::Experts experts_of(const Flavor& mixture, std::int64_t width) {
+  models::Experts experts;
+  experts.count = mixture.count("num_experts", 8);
+  experts.top_k = mixture.count("top_k", 1);
+  experts.shared_hidden = mixture.count("num_shared_experts", 1) * width;
+  experts.scores = mixture.text("score_func") == "softmax" ? models::Scores::kSoftmax : models::Scores::kSigmoid;
+  experts.normalised = mixture.is_on("route_norm");
+  experts.scales_input = !mixture.is_off("score_before_experts");
+  experts.scale = mixture.number("route_scale", 1);
+  experts.dropless = true;
+  return experts;
+}
+
+/// models/llama4/model/model.py, TransformerBlock: experts share what a dense MLP is wide, in each of some layers.
+models::Model llama4_of(const Flavor& flavor, const Flavor& scaling, const Flavor& mixture) {
+  models::Model model = common(flavor);
+  const std::int64_t width = llama_width(model, flavor);
+  const bool shares = !flavor.is_off("auto_scale_hidden_dim");
+  const std::int64_t share = mixture.count("top_k", 1) + mixture.count("num_shared_experts", 1);
+  model.ffn_hidden = rounded_up(shares ? width / std::max<std::int64_t>(1, share) : width, flavor);
+  if (!scaling.empty()) scale_frequencies(scaling, 16, 1, model.rotary);
+  model.experts = experts_of(mixture, model.ffn_hidden);
+  model.experts->every = flavor.count("interleave_moe_layer_step", 2);
+  if (model.experts->every > 1) model.experts->dense_hidden = rounded_up(width, flavor);
   return model;
 }
 
@@ -103,16 +143,40 @@ models::Model qwen_of(const Flavor& flavor, const Flavor& mixture) {
   model.head_norms = !flavor.has("qk_norm") || flavor.is_on("qk_norm");
   model.tied_embeddings = flavor.is_on("enable_weight_tying");
   if (!flavor.is_on("moe_enabled")) return model;
-  models::Experts experts;
   model.ffn_hidden = flavor.count("moe_inter_dim", 768);
-  experts.count = mixture.count("num_experts", 8);
-  experts.top_k = mixture.count("top_k", 1);
-  experts.shared_hidden = mixture.count("num_shared_experts", 1) * model.ffn_hidden;
-  experts.scores = mixture.text("score_func") == "softmax" ? models::Scores::kSoftmax : models::Scores::kSigmoid;
-  experts.normalised = mixture.is_on("route_norm");
-  experts.scale = mixture.number("route_scale", 1);
-  experts.dropless = true;
-  model.experts = experts;
+  model.experts = experts_of(mixture, model.ffn_hidden);
+  return model;
+}
+
+models::Model deepseek_of(const Flavor& flavor, const Flavor& mixture) {
+  models::Model model = common(flavor);
+  models::Latent latent;
+  latent.query_rank = flavor.count("q_lora_rank", 0);
+  latent.key_rank = flavor.count("kv_lora_rank", 512);
+  latent.plain_dim = flavor.count("qk_nope_head_dim", 128);
+  latent.rotary_dim = flavor.count("qk_rope_head_dim", 64);
+  latent.value_dim = flavor.count("v_head_dim", 128);
+  model.latent = latent;
+  model.kv_heads = model.heads;
+  model.head_dim = latent.plain_dim + latent.rotary_dim;
+  model.max_sequence = flavor.count("max_seq_len", 16'384);
+  model.ffn_hidden = flavor.count("moe_inter_dim", 1408);
+  model.experts = experts_of(mixture, model.ffn_hidden);
+  model.experts->dense_layers = flavor.count("n_dense_layers", 1);
+  if (model.experts->dense_layers > 0) model.experts->dense_hidden = flavor.count("inter_dim", 10'944);
+  model.experts->groups = mixture.count("num_expert_groups", 1);
+  model.experts->top_groups = mixture.count("num_limited_groups", 1);
+  if (model.experts->groups > 1) model.experts->group_best = 2;
+  const std::int64_t original = flavor.count("original_seq_len", 4096);
+  if (model.max_sequence <= original) return model;
+  models::Rotary& rotary = model.rotary;
+  rotary.scaling = models::RotaryScaling::kYarn;
+  rotary.factor = flavor.number("rope_factor", 40);
+  rotary.original_sequence = original;
+  rotary.fast_turns = flavor.number("beta_fast", 32);
+  rotary.slow_turns = flavor.number("beta_slow", 1);
+  const double scale = 0.1 * flavor.number("mscale", 1) * std::log(rotary.factor) + 1;
+  model.attention_scale = scale * scale / std::sqrt(static_cast<double>(model.head_dim));
   return model;
 }
 
@@ -158,13 +222,16 @@ class TorchtitanImport {
     const std::string flavor = settings_.text({"model.flavor"}).value_or("debugmodel");
     if (request_.model) return *request_.model;
     const Flavor llama(settings_, keywords_of(request_.text, "TransformerModelArgs"));
+    const Flavor scaling(settings_, keywords_of(request_.text, "RoPEScalingArgs"));
+    const Flavor mixture(settings_, keywords_of(request_.text, "MoEArgs"));
     if (!llama.empty()) {
-      return settled(llama_of(llama, Flavor(settings_, keywords_of(request_.text, "RoPEScalingArgs"))), request_.where);
+      const bool spreads = llama.has("moe_args") || llama.has("interleave_moe_layer_step");
+      return settled(spreads ? llama4_of(llama, scaling, mixture) : llama3_of(llama, scaling), request_.where);
     }
     const Flavor qwen(settings_, keywords_of(request_.text, "Qwen3ModelArgs"));
-    if (!qwen.empty()) {
-      return settled(qwen_of(qwen, Flavor(settings_, keywords_of(request_.text, "MoEArgs"))), request_.where);
-    }
+    if (!qwen.empty()) return settled(qwen_of(qwen, mixture), request_.where);
+    const Flavor deepseek(settings_, keywords_of(request_.text, "DeepSeekV3ModelArgs"));
+    if (!deepseek.empty()) return settled(deepseek_of(deepseek, mixture), request_.where);
     const std::string whole = name + "/" + flavor;
     for (const auto& [known, shape] : kFlavors) {
       if (known == whole) return models::load_model(std::string(shape));
@@ -216,7 +283,13 @@ class TorchtitanImport {
     plan_.data = copies * shard;
     const std::string keeps = settings_.text({"parallelism.fsdp_reshard_after_forward"}).value_or("default");
     const bool frees = keeps == "always" || (keeps == "default" && plan_.pipeline == 1);
-    plan_.zero_stage = shard * plan_.context == 1 ? 0 : frees ? 3 : 2;
+    // Stages synchronise once a step: whole gradients (torch/distributed/pipelining/stage.py).
+    const int kept = plan_.pipeline > 1 ? 1 : 2;
+    plan_.zero_stage = shard * plan_.context == 1 ? 0 : frees ? 3 : kept;
+    if (frees && shard * plan_.context > 1 && plan_.pipeline > 1) {
+      imported_.losses.push_back({"parallelism.fsdp_reshard_after_forward",
+                                  "taken as ZeRO 3; stages keep whole gradients, and parameters from a backward on"});
+    }
     if (plan_.zero_stage > 0 && copies > 1) plan_.shard_group = shard * plan_.context;
     plan_.overlap.gradient_reduction = plan_.data * plan_.context > 1;
     plan_.overlap.parameter_gather = plan_.zero_stage > 0;
@@ -285,8 +358,11 @@ class TorchtitanImport {
     settings_.find({"training.mixed_precision_reduce"});
     plan_.reduce_dtype = DType::kFp32;
     plan_.attention = program::Attention::kFlash;
-    plan_.stack = settings_.is_on({"compile.enable"}) ? "torchtitan-fsdp2" : "torchtitan-fsdp2-eager";
+    const std::string components = settings_.text({"compile.components"}).value_or("model");
+    const bool compiled = settings_.is_on({"compile.enable"}) && components.find("model") != std::string::npos;
+    plan_.stack = compiled ? "torchtitan-fsdp2" : "torchtitan-fsdp2-eager";
     plan_.overlap.tensor = settings_.is_on({"parallelism.enable_async_tensor_parallel"});
+    eight_bits();
     const std::string mode = settings_.text({"activation_checkpoint.mode"}).value_or("selective");
     plan_.recompute = mode == "full" ? Recompute::kFull : mode == "none" ? Recompute::kNone : Recompute::kSelective;
     if (mode == "selective") {
@@ -297,6 +373,22 @@ class TorchtitanImport {
       using program::Storage;
       plan_.offload.optimizer = plan_.offload.gradients = plan_.offload.parameters = Storage::kHost;
     }
+  }
+
+  // "float8" is what v0.2.0 called its converter.
+  void eight_bits() {
+    const std::string converters = settings_.text({"model.converters"}).value_or("");
+    const auto has = [&](const char* name) { return converters.find(name) != std::string::npos; };
+    for (const char* read : {"quantize.linear.float8.filter_fqns", "quantize.linear.mx.filter_fqns",
+                             "quantize.grouped_mm.float8.fqns", "quantize.grouped_mm.mx.fqns"}) {
+      settings_.find({read});
+    }
+    if (has("quantize.linear.mx")) plan_.fp8 = program::Fp8::kMxfp8;
+    if (!has("quantize.linear.float8") && !has("\"float8\"")) return;
+    plan_.fp8 = program::Fp8::kCurrent;
+    const std::string recipe = settings_.text({"quantize.linear.float8.recipe_name"}).value_or("tensorwise");
+    if (recipe == "tensorwise") return;
+    imported_.losses.push_back({"quantize.linear.float8.recipe_name", base::one_line(recipe) + " taken as tensorwise"});
   }
 
   const ImportRequest& request_;

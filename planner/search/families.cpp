@@ -165,7 +165,7 @@ std::vector<program::Plan> with_more_overlap(const program::Plan& plan, const Se
     });
     const bool allowed =
         std::ranges::all_of(request.constraints, [&](const Constraint& one) { return one.allows(other); });
-    const bool runs = request.trainer == nullptr || broken_rule(*request.trainer, other) == nullptr;
+    const bool runs = request.trainer == nullptr || broken_rule(*request.trainer, other, request.job) == nullptr;
     if (overlaps(other) > overlaps(plan) && !known && allowed && runs) plans.push_back(std::move(other));
   }
   return plans;

@@ -15,7 +15,11 @@ namespace trivium::planner {
 class Bounds {
  public:
   void add(const Constraint& constraint);
-  void add(const TrainerRule& rule) { rules_.push_back(&rule); }
+  /// The job must outlive the bounds.
+  void add(const TrainerRule& rule, const program::Job& job) {
+    rules_.push_back(&rule);
+    job_ = &job;
+  }
   bool none() const { return checks_.empty() && rules_.empty(); }
   /// Whether all of them allow the plan.
   bool allow(const program::Plan& plan) const;
@@ -30,6 +34,7 @@ class Bounds {
   };
   std::vector<Check> checks_;
   std::vector<const TrainerRule*> rules_;
+  const program::Job* job_ = nullptr;  ///< of the rules
 };
 
 }  // namespace trivium::planner

@@ -77,7 +77,7 @@ void Bounds::add(const Constraint& constraint) {
 }
 
 bool Bounds::allow(const Plan& plan) const {
-  const auto holds = [&](const TrainerRule* rule) { return rule->holds(plan); };
+  const auto holds = [&](const TrainerRule* rule) { return rule->holds(plan, *job_); };
   return std::ranges::all_of(rules_, holds) && std::all_of(checks_.begin(), checks_.end(), [&](const Check& check) {
            const std::string text = check.text(plan);
            if (check.kind == Kind::kMin) return number_of(text) >= check.number;

@@ -50,7 +50,7 @@ SearchRequest for_trainer(SearchRequest request, const TrainerSpace& trainer) {
   }
   for (const TrainerRule& rule : trainer.rules) {
     const bool settled = request.fixed.contains(rule.field) || searched(rule.field).never != nullptr;
-    if (!rule.alone || !settled || rule.holds(plan)) continue;
+    if (!rule.alone || !settled || rule.holds(plan, request.job)) continue;
     throw base::Failure(base::ErrorKind::kUsage, fmt::format("--for {}: {} {}: {}", trainer.trainer, rule.field,
                                                              program::text_of(plan, rule.field), rule.says));
   }

@@ -72,7 +72,8 @@ Space::Space(const SearchRequest& request)
 // Layers by chunk and what replicas of different sizes take are settled later, by others.
 void Space::add_rules(const TrainerSpace& trainer) {
   for (const TrainerRule& rule : trainer.rules) {
-    if (!is_balanced_later(rule.field)) bounds_[static_cast<std::size_t>(searched(rule.field).level)].add(rule);
+    if (is_balanced_later(rule.field)) continue;
+    bounds_[static_cast<std::size_t>(searched(rule.field).level)].add(rule, request_.job);
   }
 }
 
@@ -348,7 +349,8 @@ std::int64_t Space::count(const Plan& split, const PlacementChoice& layout, cons
 
 // The other fields of a split and a layout change nothing below.
 std::int64_t Space::count(const Plan& split, const PlacementChoice& layout) const {
-  const std::tuple key(split.tensor, split.context, split.pipeline, split.data, split.expert, layout.placement);
+  const std::tuple key(split.tensor, split.context, split.pipeline, split.data, split.expert, split.micro_batch,
+                       layout.placement);
   {
     const std::lock_guard lock(mutex_);
     if (const auto known = placement_choices_known_.find(key); known != placement_choices_known_.end())

@@ -156,7 +156,7 @@ class Space {
   mutable std::mutex mutex_;
   mutable std::map<std::tuple<int, int, program::Storage, bool>, std::int64_t> recompute_choices_known_;
   mutable std::map<std::tuple<int, int, int, int, int, bool, bool, std::string>, std::int64_t> sharding_choices_known_;
-  mutable std::map<std::tuple<int, int, int, int, int, std::string>, std::int64_t> placement_choices_known_;
+  mutable std::map<std::tuple<int, int, int, int, int, int, std::string>, std::int64_t> placement_choices_known_;
 };
 
 /// A plan with the values of a level.

@@ -11,6 +11,8 @@ namespace {
 using program::Attention;
 using program::Compression;
 using program::ContextMethod;
+using program::Fp8;
+using program::Job;
 using program::Moments;
 using program::Plan;
 using program::Recompute;
@@ -70,7 +72,8 @@ constexpr TrainerRule kRowsAllToAll{"expert_dispatch", "rows travel to experts b
 constexpr TrainerRule kWideGathers{
     "fp8_parameter_gather", "parameters are gathered in 16 bits",
     [](const Plan& plan) { return plan.fp8_parameter_gather != program::Fp8Gather::kOn; }, true};
-// torchtitan has converters for 8 bits, which its exported files do not use yet.
+// Megatron-DeepSpeed's pipelines have layers of their own, without Transformer Engine (megatron/model/transformer.py,
+// ParallelTransformerLayerPipe); the script of fully_shard does not convert its layers.
 constexpr TrainerRule kSixteenBits{"fp8", "its files run products in 16 bits",
                                    [](const Plan& plan) { return plan.fp8 == program::Fp8::kNone; }, true};
 constexpr TrainerRule kUsualSchedule{"schedule", "1f1b, interleaved with virtual stages", has_usual_schedule, false};
@@ -93,13 +96,24 @@ constexpr TrainerRule kStateStays{"offload.optimizer",
 
 // Megatron-Core (arguments.py at the version in planner/launch/launch.cpp): the optimizer runs on the host only when it
 // is distributed; Megatron-FSDP is taken without a pipeline, as its published recipes are.
-constexpr std::array<TrainerRule, 14> kMegatron{
+constexpr std::array<TrainerRule, 16> kMegatron{
     {kOneReplicaSize,
      kNoNodesByStage,
      kUsualSchedule,
      kOneRecompute,
      kUncompressed,
      kActivationsStay,
+     // Transformer Engine, dot_product_attention/utils.py, get_attention_backend: no unfused one with context ranks.
+     {"attention", "context ranks need fused attention",
+      [](const Plan& plan) { return plan.context == 1 || plan.attention == Attention::kFlash; }, false},
+     // Its context_parallel.py, AttnFuncWithCPAndQKVOA2A: "the number of attention heads is divisible by cp_size" holds
+     // for those of keys and values, too, of which a tensor rank has one at least.
+     {"context", "context ranks that exchange heads divide the heads of keys of a tensor rank",
+      [](const Plan& plan, const Job& job) {
+        const int ranks = plan.context_method == ContextMethod::kAllToAll ? plan.context : plan.context_heads;
+        return ranks == 1 || std::max<std::int64_t>(1, job.model.kv_heads / plan.tensor) % ranks == 0;
+      },
+      false},
      {"placement", "ranks come in the order tensor, context, data, pipeline, or with pipeline before data",
       [](const Plan& plan) { return has_order(plan, kDataInsidePipeline) || has_order(plan, kPipelineInsideData); },
       false},
@@ -132,9 +146,51 @@ constexpr TrainerRule kGathersBeside{
 constexpr TrainerRule kShardsBoth{"zero_stage", "fully_shard splits gradients with the state: ZeRO 2 or 3",
                                   [](const Plan& plan) { return plan.zero_stage != 1; }, true};
 
-constexpr std::array<TrainerRule, 26> kTorchtitan{
+// torchtitan v0.2.2's converters. torchtitan/components/quantization/float8.py: tensors of one scale, worked out when
+// they are cast; it has neither scales of earlier steps nor blocks. mx.py: MXFP8.
+constexpr TrainerRule kConverters{
+    "fp8", "products in 16 bits, float8 with one scale a tensor (current) or mxfp8",
+    [](const Plan& plan) { return plan.fp8 == Fp8::kNone || plan.fp8 == Fp8::kCurrent || plan.fp8 == Fp8::kMxfp8; },
+    true};
+// MXLinearConverter.__init__: "TP not yet supported with torch.compile for mxfp8".
+constexpr TrainerRule kMxWhole{"tensor", "mxfp8 has no tensor ranks in compiled layers",
+                               [](const Plan& plan) { return plan.fp8 != Fp8::kMxfp8 || plan.tensor == 1; }, false};
+// Float8GroupedMMConverter.__init__: "does not yet support pipeline parallelism", "context parallelism".
+constexpr TrainerRule kFloat8Experts{"pipeline", "experts in float8 have neither stages nor context ranks",
+                                     [](const Plan& plan, const Job& job) {
+                                       return plan.fp8 != Fp8::kCurrent || !job.model.experts ||
+                                              plan.pipeline * plan.context == 1;
+                                     },
+                                     false};
+// torch/distributed/pipelining/schedules.py, Schedule1F1B.__init__: "Number of microbatches must be greater than or
+// equal to the number of stages". ScheduleInterleaved1F1B takes what ours takes: whole rounds of the stages.
+constexpr TrainerRule kStagesFed{"schedule", "1F1B has at least as many micro-batches as stages",
+                                 [](const Plan& plan, const Job& job) {
+                                   return plan.pipeline == 1 || plan.virtual_stages > 1 ||
+                                          program::micro_batches(plan, job.training.global_batch) >= plan.pipeline;
+                                 },
+                                 false};
+// torch/distributed/pipelining/stage.py, backward_maybe_with_nosync: gradients are synchronised, and parameters freed
+// after a backward, once a step. What replicas of a stage share is the state: fully_shard there is ZeRO 1.
+constexpr TrainerRule kShardsInPipeline{
+    "zero_stage", "ZeRO 2 or 3 (fully_shard); stages of a pipeline keep whole gradients and parameters: ZeRO 1",
+    [](const Plan& plan) { return plan.pipeline > 1 ? plan.zero_stage <= 1 : plan.zero_stage != 1; }, false};
+
+// Together with other dimensions, replicas shard their state: experts are spread over replicas that do.
+constexpr TrainerRule kReplicasShard{"zero_stage", "plain replicas stand alone",
+                                     [](const Plan& plan) {
+                                       const int others = plan.tensor * plan.pipeline * plan.expert;
+                                       return plan.zero_stage > 0 ||
+                                              (plan.context == 1 && (plan.data == 1 || others == 1));
+                                     },
+                                     false};
+
+constexpr std::array<TrainerRule, 30> kTorchtitan{
     {kOneReplicaSize,
-     kSixteenBits,
+     kConverters,
+     kMxWhole,
+     kFloat8Experts,
+     kStagesFed,
      // torchtitan/distributed/utils.py, maybe_enable_amp: without FSDP tensor ranks and stages run in fp32.
      {"data", "mixed precision with tensor ranks or stages needs replicas that shard",
       [](const Plan& plan) { return plan.data * plan.context > 1 || plan.tensor * plan.pipeline == 1; }, false},
@@ -154,7 +210,7 @@ constexpr std::array<TrainerRule, 26> kTorchtitan{
      kFlash,
      kWholeRecompute,
      kStateStays,
-     kShardsBoth,
+     kShardsInPipeline,
      kReducesBeside,
      kGathersBeside,
      {"context_method", "keys and values go round; heads are not exchanged",
@@ -166,23 +222,19 @@ constexpr std::array<TrainerRule, 26> kTorchtitan{
      // Experts are spread over ranks of the fsdp mesh, dp_shard x cp, whose innermost are the context ranks
      // (torchtitan/distributed/parallel_dims.py, sparse_mesh); here they lie along the replicas alone.
      {"context", "context ranks share experts, too, which is not modelled",
-      [](const Plan& plan) { return plan.expert == 1 || plan.context == 1; }, false}}};
-// Together with other dimensions, replicas shard their state: experts are spread over replicas that do.
-constexpr TrainerRule kReplicasShard{"zero_stage", "plain replicas stand alone",
-                                     [](const Plan& plan) {
-                                       const int others = plan.tensor * plan.pipeline * plan.expert;
-                                       return plan.zero_stage > 0 ||
-                                              (plan.context == 1 && (plan.data == 1 || others == 1));
-                                     },
-                                     false};
-constexpr std::array<TrainerRule, 27> kTorchtitanWhole = [] {
-  std::array<TrainerRule, 27> rules{};
-  std::ranges::copy(kTorchtitan, rules.begin());
-  rules.back() = kReplicasShard;
-  return rules;
-}();
+      [](const Plan& plan) { return plan.expert == 1 || plan.context == 1; }, false},
+     kReplicasShard}};
 
-constexpr std::array<TrainerRule, 24> kDeepspeed{
+// The host runs the optimizer; beyond ZeRO 1 gradients follow it there.
+constexpr TrainerRule kDeepspeedState{
+    "offload.optimizer", "the host's cores run the optimizer with ZeRO; at 2 and 3 gradients go there, too",
+    [](const Plan& plan) { return plan.offload.optimizer == Storage::kNone || plan.zero_stage == 1; }, false};
+constexpr TrainerRule kGroupsOfThree{
+    "shard_group", "shard groups with ZeRO 3 (MiCS)",
+    [](const Plan& plan) { return plan.shard_group == 0 || plan.shard_group == plan.data || plan.zero_stage == 3; },
+    false};
+
+constexpr std::array<TrainerRule, 26> kDeepspeed{
     {kOneReplicaSize,
      kSixteenBits,
      kContextAlike,
@@ -214,22 +266,9 @@ constexpr std::array<TrainerRule, 24> kDeepspeed{
       [](const Plan& plan) { return !program::folds_experts(plan); }, true},
      // deepspeed/runtime/engine.py: "Native DeepSpeed MoE is not supported with ZeRO Stage 3".
      {"zero_stage", "experts are spread over ranks with ZeRO 0 to 2",
-      [](const Plan& plan) { return plan.expert == 1 || plan.zero_stage <= 2; }, false}}};
-// The host runs the optimizer; beyond ZeRO 1 gradients follow it there.
-constexpr TrainerRule kDeepspeedState{
-    "offload.optimizer", "the host's cores run the optimizer with ZeRO; at 2 and 3 gradients go there, too",
-    [](const Plan& plan) { return plan.offload.optimizer == Storage::kNone || plan.zero_stage == 1; }, false};
-constexpr TrainerRule kGroupsOfThree{
-    "shard_group", "shard groups with ZeRO 3 (MiCS)",
-    [](const Plan& plan) { return plan.shard_group == 0 || plan.shard_group == plan.data || plan.zero_stage == 3; },
-    false};
-constexpr std::array<TrainerRule, 26> kDeepspeedWhole = [] {
-  std::array<TrainerRule, 26> rules{};
-  std::ranges::copy(kDeepspeed, rules.begin());
-  rules[24] = kDeepspeedState;
-  rules[25] = kGroupsOfThree;
-  return rules;
-}();
+      [](const Plan& plan) { return plan.expert == 1 || plan.zero_stage <= 2; }, false},
+     kDeepspeedState,
+     kGroupsOfThree}};
 
 // A plain script around fully_shard: what planner/launch/fsdp2_export.cpp writes.
 constexpr std::array<TrainerRule, 20> kFsdp2{
@@ -260,13 +299,13 @@ constexpr std::array<TrainerSpace, 5> kSpaces{
      // models/qwen3/model/model.py at v0.2.2: heads of keys are viewed whole, tied weights need both in one module.
      {.trainer = "torchtitan",
       .stack = "torchtitan-fsdp2",
-      .rules = kTorchtitanWhole,
+      .rules = kTorchtitan,
       .whole_key_heads = true,
       .ties_within_a_stage = true},
      // megatron/model/transformer.py divides the heads of keys.
      {.trainer = "deepspeed",
       .stack = "megatron-deepspeed",
-      .rules = kDeepspeedWhole,
+      .rules = kDeepspeed,
       .whole_key_heads = true,
       .gathers_mixtures = false},
      {"fsdp2", "torchtitan-fsdp2-eager", kFsdp2}}};
@@ -280,8 +319,9 @@ const TrainerSpace* find_trainer_space(std::string_view trainer) {
   return found == kSpaces.end() ? nullptr : &*found;
 }
 
-const TrainerRule* broken_rule(const TrainerSpace& space, const Plan& plan) {
-  const auto broken = std::ranges::find_if(space.rules, [&](const TrainerRule& rule) { return !rule.holds(plan); });
+const TrainerRule* broken_rule(const TrainerSpace& space, const Plan& plan, const Job& job) {
+  const auto broken =
+      std::ranges::find_if(space.rules, [&](const TrainerRule& rule) { return !rule.holds(plan, job); });
   return broken == space.rules.end() ? nullptr : &*broken;
 }
 

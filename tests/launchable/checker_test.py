@@ -16,6 +16,7 @@ import economy
 from exported import Exported, options_of
 from hardware import MACHINES, Cluster
 from megatron_core import layout_stages
+import torchtitan
 
 TRIVIUM = sys.argv.pop(1)
 H100, A100, GB200 = "dgx-h100-80gb:2", "dgx-a100-80gb:2", "gb200-nvl72:2"
@@ -24,6 +25,7 @@ DENSE = "--model llama3-8b --global-batch 64".split()
 OVERLAPPED = [*DENSE, *"--tensor 4 --pipeline 2 --data 2 --sequence-parallel --zero-stage 1 --overlap-tensor".split()]
 # 16 GPUs: DP16, with 128 experts of Qwen3-30B over 16 ranks.
 MIXTURE = "--model qwen3-30b-a3b --sequence 4096 --global-batch 64 --data 16 --expert 16 --zero-stage 1".split()
+TITAN_MIXTURE = [*MIXTURE[:6], *"--data 16 --zero-stage 3 --fp8 current".split()]
 
 
 @functools.cache
@@ -132,7 +134,12 @@ class FiveWays(unittest.TestCase):
                 text = export(trainer, H100, *fp8)
                 self.assertEqual(rules(text, trainer, H100), set())
                 self.assertEqual(rules(text, trainer, A100), {"fp8-device"})
+        fp8 = [*DENSE, *"--data 16 --zero-stage 3 --fp8 current".split()]
+        text = export("torchtitan", H100, *fp8)
+        self.assertEqual(rules(text, "torchtitan", H100), set())
+        self.assertEqual(rules(text, "torchtitan", A100), {"fp8-device"})
         # MXFP8 is Blackwell's
+        fp8 = [*DENSE, *"--data 16 --zero-stage 1 --fp8 delayed".split()]
         text = changed(export("megatron", H100, *fp8), ("--fp8-recipe delayed", "--fp8-recipe mxfp8"))
         self.assertEqual(rules(text, "megatron", H100), {"fp8-device"})
         self.assertEqual(rules(text, "megatron", "dgx-b200:2"), set())
@@ -338,6 +345,55 @@ BREAKS = [
         {"replicas-alone", "runs-in-fp32"},
     ),
     (
+        "torchtitan",
+        [*DENSE, *"--data 16 --zero-stage 3 --fp8 mxfp8".split()],
+        [("tensor_parallel_degree = 1", "tensor_parallel_degree = 2"), ("shard_degree = 16", "shard_degree = 8")],
+        "dgx-b200:2",
+        {"fp8-compile"},
+    ),
+    (
+        "torchtitan",
+        [*DENSE, *"--data 16 --zero-stage 3 --fp8 mxfp8".split()],
+        [(r'\["quantize.linear.mx"\]', '["quantize.linear.mx", "quantize.linear.float8"]')],
+        "dgx-b200:2",
+        {"converter"},
+    ),
+    (
+        "torchtitan",
+        [*DENSE, *"--data 16 --zero-stage 3 --fp8 current".split()],
+        [("filter_fqns", "filters")],
+        H100,
+        {"unknown-name"},
+    ),
+    # 14,360 columns are eights, no sixteens
+    (
+        "torchtitan",
+        [*DENSE[2:], *"--model qwen3-8b --sequence 4096 --data 16 --zero-stage 3 --fp8 current".split()],
+        [(r"hidden_dim=\d+", "hidden_dim=14360")],
+        H100,
+        {"fp8-shape"},
+    ),
+    ("torchtitan", TITAN_MIXTURE, [], H100, set()),
+    ("torchtitan", TITAN_MIXTURE, [(', "quantize.grouped_mm.float8"', "")], H100, {"fp8-experts"}),
+    ("torchtitan", TITAN_MIXTURE, [(r'fqns = \["experts"\]', "fqns = []")], H100, {"fp8-experts"}),
+    ("torchtitan", TITAN_MIXTURE, [], "l40s:2", {"fp8-device"}),
+    (
+        "torchtitan",
+        TITAN_MIXTURE,
+        [("context_parallel_degree = 1", "context_parallel_degree = 2"), ("shard_degree = 16", "shard_degree = 8")],
+        H100,
+        {"fp8-experts"},
+    ),
+    # Llama 4 with replicas that do not shard, next to tensor ranks
+    (
+        "torchtitan",
+        "--model llama4-scout --sequence 4096 --global-batch 64 --tensor 2 --sequence-parallel --data 8"
+        " --zero-stage 3".split(),
+        [("replicate_degree = 1", "replicate_degree = 8"), ("shard_degree = 8", "shard_degree = 1")],
+        H100,
+        {"replicas-alone", "runs-in-fp32"},
+    ),
+    (
         "fsdp2",
         [*DENSE, *"--data 16 --zero-stage 3".split()],
         [("DATA = 16", "DATA = 8")],
@@ -363,6 +419,15 @@ class OtherBreaks(unittest.TestCase):
 
 
 class Parts(unittest.TestCase):
+    def test_widths_of_llamas_are_what_torchtitan_makes_of_them(self):
+        # Flavors of torchtitan v0.2.2, and the widths of Meta's own configurations: Llama 3 8B 14,336; Llama 4 Scout
+        # 8,192 in every layer; Maverick 16,384 and 8,192 in turns
+        llama3 = {"dim": 4096, "multiple_of": 1024, "ffn_dim_multiplier": 1.3}
+        llama4 = {"dim": 5120, "multiple_of": 2048, "ffn_dim_multiplier": 1.2, "moe_args": {}}
+        self.assertEqual(torchtitan.widths_of(llama3), (14336, 0))
+        self.assertEqual(torchtitan.widths_of({**llama4, "interleave_moe_layer_step": 1}), (0, 8192))
+        self.assertEqual(torchtitan.widths_of(llama4), (16384, 8192))
+
     def test_layouts_repeat_layers_and_groups(self):
         # megatron/core/transformer/pipeline_parallel_layer_layout.py: "Et*3|(tt|)*2,tL"
         self.assertEqual(layout_stages("Et*3|(tt|)*2,tL"), ["Ettt", "tt", "tt", "tL"])

@@ -40,6 +40,11 @@ FIELDS = {
     " memory_budget visualize_memory_budget_pareto preserve_rng_state determinism_check debug",
     "compile": "enable components backend",
     "experimental": "custom_import custom_args_module",
+    "quantize.linear.float8": "enable_fsdp_float8_all_gather precompute_float8_dynamic_scale_for_fsdp recipe_name"
+    " filter_fqns emulate",
+    "quantize.linear.mx": "mxfp8_dim1_cast_kernel_choice recipe_name filter_fqns",
+    "quantize.grouped_mm.float8": "fqns",
+    "quantize.grouped_mm.mx": "recipe_name fqns",
 }
 # Literal types of config/job_config.py.
 CHOICES = {
@@ -93,20 +98,46 @@ def shipped_flavors():
     }
 
 
+def widths_of(model):
+    """The inner widths of dense MLPs and of experts; 0 where there are none. Llama's are made of one number:
+    models/llama3/model/model.py, FeedForward.__init__, and models/llama4/model/model.py, TransformerBlock.__init__."""
+    if not model:
+        return 0, 0
+    if "hidden_dim" in model:
+        return (0, model.get("moe_inter_dim", 0)) if model.get("moe_enabled") else (model["hidden_dim"], 0)
+    if "inter_dim" in model:
+        return (model["inter_dim"] if model.get("n_dense_layers", 1) else 0), model["moe_inter_dim"]
+    if "dim" not in model:
+        return 0, 0
+    width = int((model.get("ffn_dim_multiplier") or 1) * int(2 * 4 * model["dim"] / 3))
+    up = lambda number: -(-number // model.get("multiple_of", 256)) * model.get("multiple_of", 256)
+    moe = model.get("moe_args")
+    if moe is None:
+        return up(width), 0
+    share = moe.get("top_k", 1) + moe.get("num_shared_experts", 1) if model.get("auto_scale_hidden_dim", True) else 1
+    return (up(width) if model.get("interleave_moe_layer_step", 2) > 1 else 0), up(int(width / share))
+
+
+def experts_of(model):
+    if not model.get("moe_enabled", "moe_args" in model):
+        return 0
+    return (model.get("moe_args") or {}).get("num_experts", 8)
+
+
 def check(file, cluster, found):
     place = hosts.check_hosts(file, cluster, found)
     config = Config(file.toml())
     check_names(config, found)
     model = model_of(file, config)
     found.require(model, "unknown-flavor", f"{config.get('model.name')} {config.get('model.flavor')}")
-    is_llama = config.get("model.name") == "llama3" or any(
-        "torchtitan.models.llama3 " in text for text in file.files.values()
+    is_llama = config.get("model.name") in ("llama3", "llama4") or any(
+        re.search(r"torchtitan\.models\.llama[34] ", text) for text in file.files.values()
     )
     sizes = check_parallel_dims(config, place, is_llama, found)
     check_batch(config, sizes, found)
     check_shapes(config, model, sizes, found)
     check_pipeline(config, model, sizes, found)
-    check_converters(config, cluster, sizes, found)
+    check_converters(config, model, cluster, sizes, found)
     check_async_tensor(config, file, cluster, sizes, place, found)
     check_device(config, cluster, found)
     pipelined = config.get("parallelism.pipeline_parallel_microbatch_size", 1)
@@ -162,7 +193,7 @@ def check_parallel_dims(config, place, is_llama, found):
             "expert-groups",
             f"EP{sizes['ep']} ETP{sizes['etp']} in shard {sizes['shard']} x CP{sizes['cp']} x TP{sizes['tp']}",
         )
-    # models/llama3/infra/parallelize.py, parallelize_llama: "DDP has not supported > 1D parallelism"
+    # models/llama[34]/infra/parallelize.py, parallelize_llama: "DDP has not supported > 1D parallelism"
     alone = sizes["replicate"] > 1 and sizes["shard"] == sizes["cp"] == 1
     if alone and world and is_llama:
         found.require(
@@ -217,16 +248,15 @@ def check_shapes(config, model, sizes, found):
             "tensor-kv-heads",
             f"heads of keys and values over TP{sizes['tp']}",
         )
-    if not model.get("moe_enabled") and model.get("hidden_dim"):
-        found.divides(sizes["tp"], model["hidden_dim"], "tensor-ffn", f"hidden_dim over TP{sizes['tp']}")
-    experts = (
-        (model.get("moe_args") or {}).get("num_experts", 0) if model.get("moe_enabled", "moe_args" in model) else 0
-    )
+    dense, width = widths_of(model)
+    if dense:
+        found.divides(sizes["tp"], dense, "tensor-ffn", f"inner width over TP{sizes['tp']}")
+    experts = experts_of(model)
     if experts:
         found.divides(sizes["ep"], experts, "expert-parallel", f"experts over EP{sizes['ep']}")
         # distributed/expert_parallel.py: without EP, TensorParallel splits every expert over TP; with it, ETP does
         split = sizes["etp"] if sizes["ep"] > 1 else sizes["tp"]
-        found.divides(split, model.get("moe_inter_dim", split), "expert-ffn", f"moe_inter_dim over {split}")
+        found.divides(split, width or split, "expert-ffn", f"inner width of experts over {split}")
     elif model:
         found.require(sizes["ep"] == 1, "expert-parallel", f"EP{sizes['ep']} in a model without experts")
     # models/gpt_oss and deepseek_v3: "Context Parallel only supports SDPA attention"
@@ -286,10 +316,10 @@ def check_pipeline(config, model, sizes, found):
         found.require(all(stages), "stages", "a stage without modules")
 
 
-def check_converters(config, cluster, sizes, found):
+def check_converters(config, model, cluster, sizes, found):
     """components/quantization/float8.py and mx.py: their converters' __init__."""
-    sm, compiled = cluster.machine.sm, config.get("compile.enable", False)
-    for name in config.get("model.converters", []):
+    sm, compiled, names = cluster.machine.sm, config.get("compile.enable", False), config.get("model.converters", [])
+    for name in names:
         found.require(
             name
             in ("quantize.linear.float8", "quantize.grouped_mm.float8", "quantize.linear.mx", "quantize.grouped_mm.mx"),
@@ -304,6 +334,9 @@ def check_converters(config, cluster, sizes, found):
             found.require(
                 sizes["pp"] == sizes["cp"] == 1, "fp8-experts", f"{name} with PP{sizes['pp']} CP{sizes['cp']}"
             )
+            # PyTorch, aten/src/ATen/native/cuda/GroupedBlas.cpp, _scaled_grouped_mm_cuda: "compute capability = [9.0,
+            # 10.0]", by their major numbers
+            found.require(sm[0] in (9, 10), "fp8-device", f"{name} on {cluster.machine.gpu}")
         if name == "quantize.linear.mx":
             found.require(
                 sizes["tp"] == 1 or not compiled, "fp8-compile", f"{name} with TP{sizes['tp']} and torch.compile"
@@ -314,6 +347,38 @@ def check_converters(config, cluster, sizes, found):
                 "converter",
                 "float8 gathers with a recipe_name",
             )
+    # components/quantization/__init__.py, QuantizationConverter._validate
+    kinds = {name.rpartition(".")[2] for name in names}
+    found.require(len(kinds) <= 1, "converter", f"converters of {' and '.join(sorted(kinds))}")
+    if names and len(kinds) == 1:
+        check_eight_bits(config, model, kinds.pop(), sizes, found)
+
+
+def check_eight_bits(config, model, kind, sizes, found):
+    """Which products run in 8 bits, and their shapes. components/quantization/utils.py, module_filter_fn, looks at
+    whole matrices; kernels at those of a tensor rank: PyTorch, aten/src/ATen/native/cuda/Blas.cpp, _scaled_mm,
+    "divisible by 16"; torchao, prototype/mx_formats, blocks of 32."""
+    names = config.get("model.converters")
+    if experts_of(model):
+        grouped = f"quantize.grouped_mm.{kind}"
+        found.require(
+            grouped in names and "experts" in config.get(f"{grouped}.fqns", []),
+            "fp8-experts",
+            f"experts stay in 16 bits without {grouped} of them",
+        )
+    unit, (dense, expert) = (32 if kind == "mx" else 16), widths_of(model)
+    head = model.get("head_dim") or (model["dim"] // model["n_heads"] if "dim" in model else 0)
+    if "qk_nope_head_dim" in model:  # wkv_b, as wide as all keys and values; wq_b is three quarters of it
+        head = model["qk_nope_head_dim"] + model["v_head_dim"]
+    columns = {
+        "hidden": model.get("dim", 0),
+        "queries of a rank": head * model.get("n_heads", 0) // sizes["tp"],
+        "keys of a rank": head * (model.get("n_kv_heads") or model.get("n_heads", 0)) // sizes["tp"],
+        "inner width of a rank": dense // sizes["tp"],
+        "inner width of experts": expert // (sizes["etp"] if sizes["ep"] > 1 else sizes["tp"]),
+    }
+    for name, width in columns.items():
+        found.divides(unit, width, "fp8-shape", f"{name} in {kind}")
 
 
 def check_async_tensor(config, file, cluster, sizes, place, found):

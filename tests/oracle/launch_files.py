@@ -248,7 +248,7 @@ if has("megatron"):
     check(f"megatron-core {MIXTURE}, TP2 PP2 EP4")(
         lambda: megatron_ranks(MIXTURE, "--tensor", 2, "--pipeline", 2, "--expert", 4, "--virtual-stages", 1))
 if has("torchtitan"):
-    for model in (DENSE, MIXTURE, "llama3.1-8b"):
+    for model in (DENSE, MIXTURE, "llama3.1-8b", "deepseek-v2-lite"):
         check(f"torchtitan {model}")(lambda: torchtitan(model))
 if has("deepspeed"):
     for model in (DENSE, DEEPSPEED_MIXTURE):

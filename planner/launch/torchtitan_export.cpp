@@ -114,7 +114,7 @@ class TorchtitanExport {
                           m.positions == models::Positions::kRotary && !m.linear_bias && !m.qkv_bias &&
                           !m.parallel_block && !m.attention_sinks && !m.branch_norms && m.attention_soft_cap == 0 &&
                           m.logit_soft_cap == 0 && m.embedding_scale == 1 && m.logit_scale == 1 &&
-                          !m.plain_head_norms && !m.temperature;
+                          !m.plain_head_norms && !m.temperature && !m.embedding_norm;
     if (!is_llama) {
       lose("model", fmt::format("{}: only the shape; layers are RMSNorm, SwiGLU and rotary, without biases", m.name));
     }

@@ -92,8 +92,8 @@ std::pair<std::set<int>, std::set<int>> stages_of_mixtures(const char* trainer) 
 }
 
 // torchtitan tests FSDP 8 with EP 2 (pytorch/torchtitan#1373) and shards whatever is replicated; a single replica whose
-// tensor ranks share the experts would run in fp32 (maybe_enable_amp). DeepSpeed asserts "MoE not supported with Stage 3"
-// (deepspeed/runtime/engine.py). Megatron-FSDP shards experts over their own group (its README, expt_device_mesh).
+// tensor ranks share the experts would run in fp32 (maybe_enable_amp). DeepSpeed asserts "MoE not supported with Stage
+// 3" (deepspeed/runtime/engine.py). Megatron-FSDP shards experts over their own group (its README, expt_device_mesh).
 TEST(Space, ShardsMixturesAsTheirTrainersDo) {
   using Stages = std::set<int>;
   EXPECT_EQ(stages_of_mixtures("torchtitan"), (std::pair(Stages{0, 2, 3}, Stages{2, 3})));

@@ -65,7 +65,7 @@ TEST(ExpertOverlap, PairsInAVAreThoseOfDualPipeV) {
     return text;
   };
   EXPECT_EQ(text_of({1, 2, 2, true}, 4), "F0 F1 F0 F1 F0 b1 f1 b0 f0 b1 f1 b0 B1 W1 B0 W0 B1 B0 W1 W0");
-  EXPECT_EQ(text_of({0, 2, 2, true}, 4), "F0 F0 F0 F1 B1 W1 F1 f0 b1 f1 b0 B1 W1 f1 b0 B1 W1 B0 W0 B0 W0 W0");
+  EXPECT_EQ(text_of({0, 2, 2, true}, 4), "F0 F0 F0 F1 B1 W1 F1 f0 b1 f1 b0 B1 W1 f1 b0 B1 W1 B0 W0 B0 W0");
 }
 
 TEST(ExpertOverlap, ProgramsInAVAreSound) {

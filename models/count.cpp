@@ -88,7 +88,7 @@ ParameterCount count_parameters(const Model& model) {
     count.mlp += alike.count * mlp.all;
     idle += alike.count * mlp.idle;
   }
-  count.norms = model.layers * layer_norms(model) + norm_parameters(model);
+  count.norms = model.layers * layer_norms(model) + (model.embedding_norm ? 2 : 1) * norm_parameters(model);
   count.head = model.tied_embeddings ? 0 : model.vocab * model.hidden;
   if (model.mtp) {  // norms of what comes, of embeddings and of what goes to the output matrix; the projection
     const MlpCount mlp = mlp_of(model, model.mtp_kind());

@@ -140,7 +140,7 @@ Model read_falcon(const Config& config) {
   }
   model.ffn_hidden = count_or(config, "ffn_hidden_size", kMostWidth, 0);
   model.max_sequence = count_or(config, "max_position_embeddings", kMostPositions, 2048);
-  model.positions = flag_or(config, "alibi", false) ? Positions::kNone : Positions::kRotary;
+  model.positions = flag_or(config, "alibi", false) ? Positions::kAlibi : Positions::kRotary;
   if (model.positions == Positions::kRotary) read_rotary(config, model, "rope_theta", "partial_rotary_factor", 1);
   model.norm_epsilon = number_or(config, "layer_norm_epsilon", 1e-5);
   model.activation = activation_of(config, "activation", false, "gelu");
@@ -149,6 +149,31 @@ Model read_falcon(const Config& config) {
   model.tied_embeddings = flag_or(config, "tie_word_embeddings", true);
   flag_or(config, "rotary", true);
   refuse_flag(config, "apply_residual_connection_post_layernorm");
+  return model;
+}
+
+/// BLOOM (arXiv 2211.05100, section 3.1): ALiBi, a norm behind the embedding, biases, a tied output matrix. Older files
+/// call the layers and heads otherwise than newer ones, which name no longest sequence.
+Model read_bloom(const Config& config) {
+  Model model;
+  const auto either = [&](const char* newer, const char* older) { return given(config, newer) ? newer : older; };
+  model.layers = config.at(either("n_layer", "num_hidden_layers")).integer(1, kMostLayers);
+  model.hidden = config.at(either("hidden_size", "n_embed")).integer(1, kMostWidth);
+  model.heads = config.at(either("n_head", "num_attention_heads")).integer(1, kMostHeads);
+  model.vocab = config.at("vocab_size").integer(1, kMostVocab);
+  constexpr std::int64_t kTrainedOn = 2048;  // of all published ones; ALiBi has no longest
+  model.max_sequence = count_or(config, "seq_length", kMostPositions, kTrainedOn);
+  model.positions = Positions::kAlibi;
+  model.embedding_norm = true;
+  model.activation = Activation::kGelu;  // BloomGelu: by tanh
+  model.tied_embeddings = flag_or(config, "tie_word_embeddings", true);
+  model.norm_epsilon = number_or(config, "layer_norm_epsilon", 1e-5);
+  refuse_flag(config, "apply_residual_connection_post_layernorm");
+  for (const char* no_effect :
+       {"attention_softmax_in_fp32", "bias_dropout_fusion", "masked_softmax_fusion", "offset_alibi", "skip_bias_add",
+        "skip_bias_add_qkv", "slow_but_exact", "unk_token_id"}) {
+    given(config, no_effect);  // ways to compute the same
+  }
   return model;
 }
 
@@ -240,10 +265,10 @@ std::int64_t modules_of(const Config& config) {
 }  // namespace
 
 HuggingFaceModel read_hugging_face(const nlohmann::json& config, const std::string& where) {
-  static const std::array<std::string, 21> kTypes = {
-      "gpt2",        "gpt_neox",    "llama",   "mistral",  "qwen2",   "qwen3",       "qwen3_moe",
-      "mixtral",     "falcon",      "phi3",    "nemotron", "gpt_oss", "gemma2",      "gemma3_text",
-      "deepseek_v2", "deepseek_v3", "kimi_k2", "glm4_moe", "llama4",  "llama4_text", "grok-1"};
+  static const std::array<std::string, 22> kTypes = {
+      "gpt2",    "gpt_neox", "llama",    "mistral",     "qwen2",  "qwen3",       "qwen3_moe",   "mixtral",
+      "falcon",  "phi3",     "nemotron", "gpt_oss",     "gemma2", "gemma3_text", "deepseek_v2", "deepseek_v3",
+      "kimi_k2", "glm4_moe", "llama4",   "llama4_text", "grok-1", "bloom"};
   const Config whole{JsonReader(config, where)};
   const std::string type = whole.at("model_type").one_of(kTypes);
   const bool nested = type == "llama4";  // its text model alone is read
@@ -251,6 +276,7 @@ HuggingFaceModel read_hugging_face(const nlohmann::json& config, const std::stri
   Model model = type == "gpt2"                                      ? read_gpt2(reader)
                 : type == "gpt_neox"                                ? read_gpt_neox(reader)
                 : type == "falcon"                                  ? read_falcon(reader)
+                : type == "bloom"                                   ? read_bloom(reader)
                 : type == "nemotron"                                ? read_nemotron(reader)
                 : type == "gpt_oss"                                 ? read_gpt_oss(reader)
                 : type == "gemma2" || type == "gemma3_text"         ? read_gemma(reader, type == "gemma3_text")

@@ -17,7 +17,7 @@ const std::string kSchema = "trivium.model/1";
 
 // In the order of the enumerators, so that a name's index is its value.
 const std::array<std::string, 2> kNorms = {"layer_norm", "rms_norm"};
-const std::array<std::string, 3> kPositions = {"learned", "rotary", "none"};
+const std::array<std::string, 4> kPositions = {"learned", "rotary", "none", "alibi"};
 const std::array<std::string, 7> kActivations = {"gelu",     "relu",         "swiglu",        "geglu",
                                                  "gelu_erf", "squared_relu", "clamped_swiglu"};
 const std::array<std::string, 2> kScores = {"softmax", "sigmoid"};
@@ -220,6 +220,7 @@ void allow_members(const JsonReader& reader) {
                      "qkv_bias",
                      "tied_embeddings",
                      "parallel_block",
+                     "embedding_norm",
                      "shared_norm",
                      "experts",
                      "rotary",
@@ -264,6 +265,7 @@ Model model_from_json(const nlohmann::json& json, const std::string& where) {
   model.linear_bias = read_flag(reader, "linear_bias", model.linear_bias);
   model.qkv_bias = read_flag(reader, "qkv_bias", model.linear_bias);
   model.tied_embeddings = read_flag(reader, "tied_embeddings", model.tied_embeddings);
+  model.embedding_norm = read_flag(reader, "embedding_norm", model.embedding_norm);
   model.parallel_block = read_flag(reader, "parallel_block", model.parallel_block);
   model.shared_norm = read_flag(reader, "shared_norm", model.shared_norm);
   if (const auto experts = reader.find("experts")) model.experts = read_experts(*experts);
@@ -307,6 +309,7 @@ nlohmann::json to_json(const Model& model) {
                          {"parallel_block", model.parallel_block},
                          {"shared_norm", model.shared_norm}};
   const Model usual;
+  if (model.embedding_norm) json["embedding_norm"] = true;
   if (model.rotary != usual.rotary) json["rotary"] = to_json(model.rotary);
   if (model.head_norms) json["head_norms"] = true;
   if (model.attention_sinks) json["attention_sinks"] = true;

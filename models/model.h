@@ -9,7 +9,12 @@
 namespace trivium::models {
 
 enum class Norm { kLayerNorm, kRmsNorm };
-enum class Positions { kLearned, kRotary, kNone };  // kNone: no parameters and no rotation (ALiBi, relative bias)
+enum class Positions {
+  kLearned,
+  kRotary,
+  kNone,  ///< no parameters and no rotation (a relative bias that is not computed here)
+  kAlibi  ///< every head lowers scores by its slope times the distance of the key (Press et al. 2022, arXiv 2108.12409)
+};
 /// kGelu and kGeglu by the tanh form, kGeluErf exact. kSwiglu, kGeglu and kClampedSwiglu (gpt-oss) are gated: three
 /// matrices in the MLP.
 enum class Activation { kGelu, kRelu, kSwiglu, kGeglu, kGeluErf, kSquaredRelu, kClampedSwiglu };
@@ -149,6 +154,7 @@ struct Model {
   double logit_soft_cap = 0;      ///< the same of logits before the loss
   double logit_scale = 1;         ///< factor on logits, before their cap (Grok-1)
   double embedding_scale = 1;     ///< factor on looked-up tokens (Gemma: sqrt(hidden))
+  bool embedding_norm = false;    ///< the looked-up tokens are normalised before the first layer (BLOOM)
   double attention_scale = 0;     ///< factor on scores before the softmax; 0: 1 / sqrt(head_dim)
   bool linear_bias = true;        ///< biases in attention output and MLP; in mixtures of the router and every expert
   bool qkv_bias = true;

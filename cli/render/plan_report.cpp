@@ -12,6 +12,7 @@
 #include "cli/render/render.h"
 #include "planner/space/held.h"
 #include "planner/space/space.h"
+#include "planner/space/usual_values.h"
 #include "program/plan/fields.h"
 #include "program/plan/job_json.h"
 #include "simulator/certainty/probability_text.h"
@@ -202,6 +203,10 @@ nlohmann::json result_json(const JobRequest& request, const planner::SearchReque
                     {"bound_s", result.bound_s},
                     {"best_s", result.best_s},
                     {"seconds", result.seconds}};
+  auto& missing = json["missing"] = nlohmann::json::array();
+  for (const planner::Missing& one : planner::missing_values(wanted)) {
+    missing.push_back({{"field", one.field}, {"value", one.value}, {"why", one.why}, {"usual_in", one.in}});
+  }
   auto& held = json["search"]["space"]["held"] = nlohmann::json::array();
   for (const planner::Held& one : planner::held_fields(wanted)) {
     held.push_back({{"field", one.field}, {"value", one.value}, {"why", one.why}});
@@ -229,7 +234,9 @@ nlohmann::json result_json(const JobRequest& request, const planner::SearchReque
 std::string result_report(const JobRequest& request, const planner::SearchRequest& wanted,
                           const planner::SearchResult& result, const std::string& trainers, bool all) {
   const program::Job& job = request.file.job;
-  std::string text = fmt::format("{} on {}, batch {} x {} tokens\n\n", model_heading(job), request.cluster.name,
+  const std::string missing = planner::text_of(planner::missing_values(wanted));
+  std::string text = missing + (missing.empty() ? "" : "\n\n") +
+                     fmt::format("{} on {}, batch {} x {} tokens\n\n", model_heading(job), request.cluster.name,
                                  job.training.global_batch, job.training.sequence) +
                      trainers;
   if (wanted.ignore_memory) text += "hypothetical: memory is ignored\n\n";

@@ -48,7 +48,8 @@ std::vector<MemoryPoint> memory_curve(const Evaluation& evaluation, const simula
       frames[key].cover(event);
       frames[key].bytes = bytes_of(kind, program::Space::kFrame) + bytes_of(kind, program::Space::kTokens);
     }
-    if ((backward || weights) && chunk.deferred_frames > 0) {
+    const bool half = backward && !program::is_whole_backward(program, task);
+    if ((half || weights) && chunk.deferred_frames > 0) {
       delayed[key].cover(event);
       delayed[key].bytes = bytes_of(kind, program::Space::kDeferred);
     }

@@ -48,12 +48,15 @@ void read_kinds(Settings& settings, Model& model, std::vector<Loss>& losses) {
     model.activation = Activation::kSquaredRelu;
   }
   model.head_norms = settings.has({"qk-layernorm"});
+  model.embedding_norm = settings.has({"embed-layernorm"});
   model.norm_epsilon = settings.number({"norm-epsilon", "layernorm-epsilon"}).value_or(model.norm_epsilon);
   const std::string positions = settings.text({"position-embedding-type"}).value_or("learned_absolute");
   if (positions == "learned_absolute") {
     model.positions = Positions::kLearned;
   } else if (positions == "none") {
     model.positions = Positions::kNone;
+  } else if (positions == "alibi") {
+    model.positions = Positions::kAlibi;
   } else {
     model.positions = Positions::kRotary;
     if (positions != "rope") losses.push_back({"--position-embedding-type", positions + " taken as rope"});

@@ -34,6 +34,7 @@ class ModelFlags {
     numbers();
     biases();
     if (!model_.tied_embeddings) flags_.push_back({"untie-embeddings-and-output-weights", {}});
+    embedding_norm();
     if (model_.parallel_block) losses_.push_back({"parallel_block", "attention and MLP run one after the other"});
     if (model_.latent) latents(*model_.latent);
     if (model_.mtp) multi_token(*model_.mtp);
@@ -54,9 +55,19 @@ class ModelFlags {
     }
   }
 
+  void embedding_norm() {
+    if (!model_.embedding_norm) return;
+    if (is_megatron_) {
+      losses_.push_back({"embedding_norm", "tokens go to the first layer as they are looked up"});
+    } else {
+      flags_.push_back({"embed-layernorm", {}});
+    }
+  }
+
   void positions() {
     if (!is_megatron_) {
       if (model_.positions == Positions::kNone) flags_.push_back({"no-position-embedding", {}});
+      if (model_.positions == Positions::kAlibi) flags_.push_back({"position-embedding-type", {"alibi"}});
       if (model_.positions != Positions::kRotary) return;
       flags_.push_back({"use-rotary-position-embeddings", {}});
       return rotary();
@@ -66,6 +77,7 @@ class ModelFlags {
                                                                 : "none";
     flags_.push_back({"position-embedding-type", {name}});
     if (model_.positions == Positions::kRotary) rotary();
+    if (model_.positions == Positions::kAlibi) losses_.push_back({"positions", "none in place of ALiBi"});
   }
 
   // Megatron-LM's --use-rope-scaling has Llama 3.1's bounds and 8,192 tokens built in; --rotary-seq-len-interpolation-

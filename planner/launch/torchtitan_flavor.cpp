@@ -179,7 +179,7 @@ void lose_layers(const Model& m, ModelClass of, std::vector<Loss>& losses) {
                         m.positions == models::Positions::kRotary && !m.linear_bias && !m.qkv_bias &&
                         !m.parallel_block && !m.attention_sinks && !m.branch_norms && m.attention_soft_cap == 0 &&
                         m.logit_soft_cap == 0 && m.embedding_scale == 1 && m.logit_scale == 1 && !m.plain_head_norms &&
-                        !m.temperature;
+                        !m.temperature && !m.embedding_norm;
   if (!is_llama) {
     losses.push_back(
         {"model", fmt::format("{}: only the shape; layers are RMSNorm, SwiGLU and rotary, without biases", m.name)});

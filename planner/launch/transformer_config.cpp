@@ -71,6 +71,8 @@ class ConfigWriter {
     if (model_.activation == Activation::kSquaredRelu) lose("activation", "squared relu; written as gelu");
     if (model_.branch_norms) lose("branch_norms", "none; two norms a layer");
     if (model_.attention_soft_cap > 0 || model_.logit_soft_cap > 0) lose("soft caps", "none");
+    if (model_.embedding_norm) lose("embedding_norm", "none");
+    if (model_.positions == Positions::kAlibi) lose("positions", "none in place of ALiBi");
     if (model_.embedding_scale != 1) lose("embedding_scale", "1");
     if (model_.logit_scale != 1) lose("logit_scale", "1");
     if (model_.plain_head_norms) lose("plain_head_norms", "none");

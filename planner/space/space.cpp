@@ -187,10 +187,19 @@ bool Space::may_overlap_expert(const Plan& split) const {
 // hold one layer more or less than those of another.
 std::vector<std::pair<Schedule, int>> Space::schedules_of_pairs(const Plan& split) const {
   std::vector<std::pair<Schedule, int>> found = schedules_of(split);
+  const bool in_v = program::find_stack(given_.stack)->pairs_in_v;
   std::erase_if(found, [&](const auto& one) {
-    return one.first != program::usual_schedule(one.second) || (one.second == 1) != (split.pipeline == 1);
+    const bool usual = one.first == program::usual_schedule(one.second);
+    const bool searched = usual ? !in_v || fixed("schedule") || split.pipeline == 1 : fixed("schedule");
+    return !searched || !program::traits_of(one.first).pairs || (one.second == 1) != (split.pipeline == 1);
   });
   const std::int64_t layers = request_.job.model.layers;
+  const program::ScheduleTraits& v = program::traits_of(Schedule::kDualPipeV);
+  const bool may_be_v = in_v && !fixed("schedule") && split.pipeline > 1 && v.chunks * split.pipeline <= layers;
+  if (may_be_v && (!fixed("virtual_stages") || given_.virtual_stages == v.chunks)) {
+    found.emplace_back(v.schedule, v.chunks);
+  }
+  if (in_v && !fixed("schedule")) return found;
   const bool open = !fixed("schedule") || given_.schedule == program::usual_schedule(2);
   if (!open || fixed("virtual_stages") || !may_be_uneven() || layers % split.pipeline == 0) return found;
   for (const int count : {2, 3, 4, 6, 8}) {

@@ -200,6 +200,7 @@ struct Op {
   std::int16_t layer = -1;                   ///< layer within the chunk
   std::int16_t bucket = -1;                  ///< optimizer kinds and gradient communication
   std::int32_t heads = 0, kv_heads = 0, head_dim = 0, sequence = 0;  ///< attention, rotary and head norm kinds, local
+  std::int32_t alibi_heads = 0;         ///< attention kinds: all heads of a model with ALiBi; 0: scores have no bias
   std::int32_t value_dim = 0;           ///< of the same, where values are of another width than keys
   std::int32_t window = 0;              ///< attention kinds: keys that a query sees at most; 0: all before it
   std::int32_t experts = 0, parts = 1;  ///< expert kinds: matrices on this rank; context kinds: ranks of the group; see

@@ -156,6 +156,7 @@ struct ChunkTemplate {
   int forward = -1, backward = -1;  ///< bodies
   int forward_first = -1;     ///< of a step's first micro-batch where it also casts weights to 8 bits; -1: the same
   int backward_weights = -1;  ///< body of the second half where the schedule splits the backward
+  int backward_whole = -1;    ///< body of both halves in one, of pairs of passes, where the schedule splits others
   int send_forward = -1, recv_forward = -1, send_backward = -1, recv_backward = -1;
   int gather_forward = -1, gather_backward = -1;  ///< of what was received in parts; -1: it came whole
   std::vector<int> reduce;  ///< per bucket, after the last micro-batch, or with a gradient slot every one; -1: none
@@ -278,5 +279,10 @@ struct Program {
   const Body& body_of(const Task& task) const { return bodies[static_cast<std::size_t>(task.body)]; }
   const ChunkTemplate& kind_of(const Body& body) const { return kinds[static_cast<std::size_t>(body.chunk_kind)]; }
 };
+
+/// A backward with both halves in it, where others are split.
+inline bool is_whole_backward(const Program& program, const Task& task) {
+  return task.kind == TaskKind::kBackward && task.body == program.kind_of(program.body_of(task)).backward_whole;
+}
 
 }  // namespace trivium::program

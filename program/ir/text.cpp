@@ -30,7 +30,7 @@ std::string task_line(const Program& program, const Role& role, std::size_t id) 
   std::string line = fmt::format("{:>6} {} [{}]", id, describe(task), program.body_of(task).name);
   if (task.transfer >= 0) line += fmt::format(" stage {} transfer {}", task.peer_stage, task.transfer);
   if (task.micro_batch >= 0) line += fmt::format(" frame {}", task.frame);
-  const bool split = program.kind_of(program.body_of(task)).backward_weights >= 0;
+  const bool split = program.kind_of(program.body_of(task)).backward_weights >= 0 && !is_whole_backward(program, task);
   const bool half = task.kind == TaskKind::kBackward || task.kind == TaskKind::kBackwardWeights;
   if (split && half) line += fmt::format(" delayed {}", task.deferred_frame);
   return line + after_text(task);

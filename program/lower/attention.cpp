@@ -27,6 +27,7 @@ Op& LayerWriter::attention_op(Op& op, int layer) {
   op.sequence = static_cast<std::int32_t>(s_.sequence);
   look_back(op, layer);
   op.soft_cap = s_.attention_soft_cap;
+  op.alibi_heads = s_.alibi_heads;
   return op;
 }
 

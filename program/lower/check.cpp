@@ -216,6 +216,9 @@ Verdict check_context(const Job& job) {
   }
   const std::int64_t sequence = job.training.sequence;
   const bool ring = plan.context_method == ContextMethod::kRing;
+  if (ring && job.model.positions == models::Positions::kAlibi) {
+    return missing("context_method", "ring with ALiBi: its blocks have no bias of distances; use all_to_all");
+  }
   if (plan.context_heads > 1 &&
       (!ring || plan.context_heads >= plan.context || plan.context % plan.context_heads != 0)) {
     return refuse("context_heads-divides-context",
@@ -335,9 +338,10 @@ Verdict check_pairs(const Job& job) {
     return refuse("overlap-expert-needs-expert",
                   "overlap.expert with expert 1: nothing goes to experts of other ranks; use expert 2 or more");
   }
-  if (plan.schedule != usual_schedule(plan.virtual_stages)) {
-    return missing("overlap.expert", fmt::format("pairs of passes in schedule {}; use {}", name_of(plan.schedule),
-                                                 name_of(usual_schedule(plan.virtual_stages))));
+  if (!traits_of(plan.schedule).pairs) {
+    return missing("overlap.expert", fmt::format("pairs of passes in schedule {}; use {}{}", name_of(plan.schedule),
+                                                 name_of(usual_schedule(plan.virtual_stages)),
+                                                 plan.virtual_stages == 2 ? " or dualpipev" : ""));
   }
   if (plan.pipeline > 1 && plan.virtual_stages == 1) {
     return refuse("overlap-expert-needs-virtual-stages",

@@ -118,6 +118,8 @@ void ChunkShape::set_kinds(const Job& job) {
   layer_norm = model.norm == models::Norm::kLayerNorm;
   rotary = model.positions == models::Positions::kRotary;
   learned_positions = model.positions == models::Positions::kLearned;
+  alibi_heads = model.positions == models::Positions::kAlibi ? static_cast<int>(model.heads) : 0;
+  embedding_norm = model.embedding_norm;
   parallel_block = model.parallel_block;
   shared_norm = model.shared_norm;
   head_norms = model.head_norms;

@@ -61,6 +61,8 @@ struct ChunkShape {
   bool head_norms = false;  ///< with weights
   bool branch_norms = false;
   double norm_epsilon = 1e-5, attention_scale = 0;
+  int alibi_heads = 0;  ///< of the model, where positions are ALiBi's
+  bool embedding_norm = false;
   double attention_soft_cap = 0, logit_soft_cap = 0, logit_scale = 1, embedding_scale = 1;
   double mtp_share = 0;  ///< of the loss of a module of multi-token prediction in that of the model
   /// Of a layer of the chunk.

@@ -33,7 +33,18 @@ void LayerWriter::look_up_backward(int ids, int d, int gradient, DropoutSite dro
   look.dropout = dropout;
 }
 
+void LayerWriter::keep_embedding() {
+  if (!s_.embedding_norm) return;
+  embedded_ = b_.place("looked-up tokens", Space::kFrame, s_.type, s_.own_tokens * s_.hidden);
+  embedded_stats_ = b_.place("statistics of looked-up tokens", Space::kFrame, s_.wide, 2 * s_.own_tokens);
+}
+
 void LayerWriter::embedding_forward(int ids, int output) {
+  embed(ids, s_.embedding_norm ? embedded_ : output);
+  if (s_.embedding_norm) norm(embedded_, "ln_e", output, embedded_stats_, -1, Pass::kForward);
+}
+
+void LayerWriter::embed(int ids, int output) {
   const DropoutSite dropout = dropout_at(DropoutSite::kEmbedding);
   look_up(ids, output, s_.learned_positions ? DropoutSite::kNone : dropout);  // after adding positions
   if (!s_.learned_positions) return;
@@ -44,6 +55,11 @@ void LayerWriter::embedding_forward(int ids, int output) {
 }
 
 void LayerWriter::embedding_backward(int ids, int d) {
+  if (s_.embedding_norm) {
+    const int d_embedded = b_.temporary("gradient of looked-up tokens", s_.type, s_.own_tokens * s_.hidden);
+    norm_backward(embedded_, "ln_e", embedded_stats_, d, kNoBuffer, d_embedded, -1);
+    d = d_embedded;
+  }
   if (s_.learned_positions) {
     Op& position = rows(b_.add(OpKind::kPositionBackward, Pass::kBackward, {d}, {p_.gradient("wpe.weight")}),
                         s_.own_tokens, s_.hidden, -1);

@@ -37,6 +37,8 @@ class LayerWriter {
   /// Whether layer_backward leaves its `d` as it is: a kept gradient still reads it, and not what was made of it.
   bool keeps_gradients() const { return delaying_ && !s_.sequence_parallel && !s_.dropout && s_.fp8 == Fp8::kNone; }
 
+  /// Before the first forward: what the embedding saves for its backward.
+  void keep_embedding();
   void embedding_forward(int ids, int output);
   void embedding_backward(int ids, int d);
   /// The token embedding alone, and where its gradient goes.
@@ -299,6 +301,8 @@ class LayerWriter {
   const ChunkShape& s_;
   const ParameterBuffers& p_;
   LayerSlots* slots_ = nullptr;
+  void embed(int ids, int output);
+  int embedded_ = kNoBuffer, embedded_stats_ = kNoBuffer;
   bool delaying_ = false, casts_weights_ = false;
   std::vector<WeightGradient> delayed_;
 };

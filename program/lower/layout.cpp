@@ -138,6 +138,7 @@ std::vector<Parameter> embedding_parameters(const Job& job) {
     list.push_back(matrix_parameter("wpe.weight", -1, job.model.max_sequence, job.model.hidden, kInitStd));
   }
   list.push_back(vocabulary_matrix(job, "wte.weight"));
+  if (job.model.embedding_norm) add_norm(list, job.model, "ln_e", -1);
   return list;
 }
 

@@ -28,8 +28,9 @@ void PassWriter::write() {
     chunk_.forward_first = write_forward("forward of the first");
     writer_.cast_weights(false);
   }
-  write_backward();
+  chunk_.backward = write_backward("backward", splits_backward_);
   if (splits_backward_) write_backward_weights();
+  if (splits_backward_ && shape_.pairs) chunk_.backward_whole = write_backward("whole backward", false);
   if (job_.plan.pipeline > 1) write_transfers();
 }
 
@@ -57,6 +58,7 @@ void PassWriter::place_inputs() {
   };
   chunk_.ids = key_.embedding ? tokens("ids") : kNoBuffer;
   chunk_.labels = key_.head ? tokens("labels") : kNoBuffer;
+  if (key_.embedding) writer_.keep_embedding();
   bool in_loss = key_.head;  // mixture layers add their balance loss
   for (int layer = 0; layer < key_.layers; ++layer) in_loss = in_loss || shape_.kind(layer).mixture;
   if (in_loss) loss_ = builder_.view("loss", Space::kScalar, DType::kFp64, 1, 0);
@@ -136,16 +138,17 @@ int PassWriter::write_forward(const char* name) {
   return append();
 }
 
-void PassWriter::write_backward() {
-  writer_.delay_weights(splits_backward_);
-  builder_.begin("backward");
+int PassWriter::write_backward(const char* name, bool splits) {
+  splits_this_ = splits;
+  writer_.delay_weights(splits);
+  builder_.begin(name);
   place_inner_inputs("input again");
   for (int layer = 0; layer < all_layers(); ++layer) {
     if (recomputes(layer)) kept(layer) = keep_nothing(layer);
   }
   layers_backward(key_.head ? head_gradient() : output_);
-  if (!splits_backward_) embedding_backward();
-  chunk_.backward = append();
+  if (!splits) embedding_backward();
+  return append();
 }
 
 // `d`: gradient of the last one's output.
@@ -173,8 +176,8 @@ std::string PassWriter::module_name(int layer) const { return fmt::format("mtp {
 
 // Of the output of the last layer, or of a module's.
 int PassWriter::gradient_at_end() {
-  return splits_backward_ ? builder_.place("gradient", Space::kDeferred, shape_.type, elements_)
-                          : builder_.temporary("gradient", shape_.type, elements_);
+  return splits_this_ ? builder_.place("gradient", Space::kDeferred, shape_.type, elements_)
+                      : builder_.temporary("gradient", shape_.type, elements_);
 }
 
 // The gradient that the modules leave of what the head norms; kNoBuffer where there are none.

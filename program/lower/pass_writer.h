@@ -28,7 +28,7 @@ class PassWriter {
   void place_modules();
   std::string module_name(int layer) const;
   int write_forward(const char* name);
-  void write_backward();
+  int write_backward(const char* name, bool splits);
   void write_backward_weights();
   void write_transfers();
 
@@ -77,6 +77,7 @@ class PassWriter {
   LayerWriter writer_;
   const std::int64_t elements_;  ///< of what passes between layers
   const bool splits_backward_;
+  bool splits_this_ = false;  ///< the backward that is being written
   int output_ = kNoBuffer, loss_ = kNoBuffer;
   std::vector<int> inputs_;  ///< of every layer, and of the head; within a group those of the current body
   LayerWriter::HeadKept head_;

@@ -34,15 +34,12 @@ class TaskWriter {
     }
     role_.tasks.reserve(slots.size() * 4 + 64);  // a pass with a receive and a gather before, a send after; the step
     sharded_.gather_first();
-    const std::int64_t ahead = order_of(plan.schedule, stage_place(plan, role_.stage), program_.micro_batches).warm_up;
-    std::int64_t forwards = 0;
     for (const Slot& slot : slots) {
       if (slot.weights) {
         backward_weights(slot);
       } else if (slot.forward) {
         forward(slot);
-        // After the warm-up every forward is paired with the backward that follows it.
-        if (plan.overlap.expert && forwards++ >= ahead) beside_ = last_passes_.back();
+        if (slot.pair) beside_ = last_passes_.back();
       } else {
         backward(slot);
       }
@@ -188,7 +185,8 @@ class TaskWriter {
       wait(received, frame->sent_forward);  // the gradient comes into the buffer that the output left
       received = gather_received(received, kind.gather_backward, slot, index);
     }
-    const int task = add_pass(TaskKind::kBackward, kind.backward, slot, index);
+    const bool splits = kind.backward_weights >= 0 && !slot.whole;
+    const int task = add_pass(TaskKind::kBackward, slot.whole ? kind.backward_whole : kind.backward, slot, index);
     wait(task, received);
     if (input_from >= 0) {
       use_input_of(input_from, task, slot);
@@ -197,7 +195,7 @@ class TaskWriter {
     sharded_.around_pass(task);
     offloaded_.around_pass(task);
     frame->backward = task;
-    if (kind.backward_weights >= 0) {
+    if (splits) {
       auto& delayed = delayed_[role_.chunks[static_cast<std::size_t>(slot.chunk)].kind];
       const auto free = std::find(delayed.begin(), delayed.end(), kNobody);
       *free = {slot.chunk, slot.micro_batch};
@@ -211,7 +209,7 @@ class TaskWriter {
     }
     last_backward_[static_cast<std::size_t>(slot.chunk)] = task;
     last_task_ = task;
-    use_gradients(task, slot, kind.backward_weights < 0);
+    use_gradients(task, slot, !splits);
   }
 
   // The other half of a split backward: after it the micro-batch's frames are free.

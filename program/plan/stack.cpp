@@ -203,6 +203,24 @@ StackTraits megatron_core_plain(std::string_view name, bool pairs_passes = true)
   return h;
 }
 
+/// HAI-LLM as it trained DeepSeek-V3 (arXiv 2412.19437, sections 3.2 and 3.3): DualPipe, whose two directions on p
+/// stages are two pipelines of p / 2 stages in a V (dualpipev) on twice the replicas; exchanges with the experts by
+/// kernels that send a token once to a node (DeepEP); products in 8 bits by blocks; ZeRO-1, gradients kept and reduced
+/// in fp32. Nothing is fitted: the report has one figure of time.
+StackTraits deepseek_hai_llm() {
+  StackTraits h;
+  h.name = "deepseek-hai-llm";
+  h.expert_dispatch = ExpertDispatch::kDeepEp;  // section 3.2.2
+  h.pairs_passes = h.pairs_in_v = true;         // section 3.2.1
+  h.splits_backward = true;                     // figure 4: backward for input, backward for weights
+  h.fuses_latents = true;                       // assumption: kernels of their own, as in Megatron-Bridge
+  h.memory_traffic = 0.86;                      // assumption: as Megatron-Core
+  h.overlaps_gradients_by_default = true;       // assumption
+  h.gathers_ahead_by_default = true;            // assumption
+  h.reduces_in_fp32_by_default = true;          // section 3.3.2: gradients in FP32
+  return h;
+}
+
 /// nanotron (Hugging Face): PyTorch with flash attention and a few fused kernels; bf16 parameters, whose gradients
 /// autograd fills in bf16 and which are added to fp32 ones (accumulate_grad_in_fp32); reductions after the last
 /// backward; logits in fp32 in the sharded cross entropy.
@@ -285,8 +303,8 @@ StackTraits colossalai() {
   return h;
 }
 
-const std::array<StackTraits, 29>& table() {
-  static const std::array<StackTraits, 29> kTable = {trivium(),
+const std::array<StackTraits, 30>& table() {
+  static const std::array<StackTraits, 30> kTable = {trivium(),
                                                      megatron(),
                                                      megatron_2022(),
                                                      megatron_deepspeed(),
@@ -297,6 +315,7 @@ const std::array<StackTraits, 29>& table() {
                                                      alpa_xla(),
                                                      fsdp_flash2(),
                                                      nanotron(),
+                                                     deepseek_hai_llm(),
                                                      megatron_core("megatron-nemo1"),
                                                      megatron_core("megatron-nemo2"),
                                                      megatron_bridge(),

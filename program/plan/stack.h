@@ -25,6 +25,7 @@ struct StackTraits {
   bool peer_buffers = false;  ///< overlapped tensor collectives read and write the memory of peers (user buffers,
                               ///< symmetric memory); else they are NCCL's, on a stream of their own
   bool pairs_passes = false;  ///< can overlap exchanges with the experts with another micro-batch's pass
+  bool pairs_in_v = false;    ///< in pairs of a pipeline that leads to and fro (dualpipev), and in no other
   double issue = 1;           ///< of the host's time to issue a kernel: below 1 where graphs or compilers launch fewer
   double expert_issue = 0;    ///< s of the host for every launch for one expert, where experts' products run one by one
   ExpertDispatch expert_dispatch = ExpertDispatch::kAllToAll;  ///< where a plan does not say (never kStack)

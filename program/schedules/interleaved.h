@@ -14,6 +14,7 @@ inline constexpr ScheduleTraits kInterleaved{
     .name = "interleaved",
     .pytorch = "Interleaved1F1B",
     .virtual_stages = true,
+    .pairs = true,
     .warm_up =
         [](const StagePlace& at) {
           return 2 * (std::int64_t{at.pipeline} - 1 - at.stage) + (at.virtual_stages - 1) * std::int64_t{at.pipeline};

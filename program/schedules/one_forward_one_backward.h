@@ -12,6 +12,7 @@ inline constexpr ScheduleTraits kOneForwardOneBackward{
     .schedule = Schedule::k1f1b,
     .name = "1f1b",
     .pytorch = "1F1B",
+    .pairs = true,
     .warm_up = [](const StagePlace& at) { return std::int64_t{at.pipeline} - 1 - at.stage; },
     .bubble = [](const StagePlace& at,
                  std::int64_t micro_batches) { return fill_and_drain("m", at.pipeline, micro_batches); },

@@ -32,7 +32,8 @@ struct StagePlace {
 inline constexpr std::int64_t kAllForwards = std::numeric_limits<std::int64_t>::max();
 
 /// Slots that a stage runs `times` times: "F0B1W1" is a forward of its first chunk, then a backward of its second one
-/// and that backward's second half. Micro-batches of a kind and chunk come in order.
+/// and that backward's second half. "f0b1": the two take turns (StagePlace::pairs), and the backward has its second
+/// half in it, as every b. Micro-batches of a kind and chunk come in order.
 struct SlotRun {
   std::int64_t times = 1;
   std::string_view slots;
@@ -54,6 +55,7 @@ struct ScheduleTraits {
   bool splits_backward = false;  ///< gradients of activations first, those of weights later
   bool overlaps_stages = true;   ///< stages work at once, on different micro-batches
   bool searched = true;          ///< searches try it; else it runs where a plan names it
+  bool pairs = false;            ///< its order can have pairs of passes (StagePlace::pairs)
 
   /// Forwards before the first backward, of as many as there are; kAllForwards.
   std::int64_t (*warm_up)(const StagePlace&) = nullptr;

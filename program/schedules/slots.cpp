@@ -18,8 +18,10 @@ std::int64_t most_alive(SlotOrder order, bool forwards) {
   using Kind = SlotCursor::Kind;
   std::int64_t alive = 0, most = 0;
   for (auto next = cursor.here(); next.kind != Kind::kNone; next = cursor.here()) {
-    if (next.kind == (forwards ? Kind::kForward : Kind::kBackward)) most = std::max(most, ++alive);
-    if (next.kind == Kind::kWeights) --alive;
+    const bool ends = next.kind == Kind::kWeights || (next.whole && forwards);
+    const bool begins = forwards ? next.kind == Kind::kForward : next.kind == Kind::kBackward && !next.whole;
+    if (begins) most = std::max(most, ++alive);
+    if (ends) --alive;
     cursor.advance(next.kind);
   }
   return most;
@@ -38,6 +40,7 @@ SlotOrder order_of(Schedule schedule, const StagePlace& place, std::int64_t micr
   order.pipeline = place.pipeline;
   order.chunks = place.virtual_stages;
   order.splits_backward = traits.splits_backward;
+  order.pairs = place.pairs;
   if (traits.runs != nullptr) order.runs = traits.runs(place, micro_batches);
   return order;
 }
@@ -55,6 +58,7 @@ std::int64_t SlotOrder::between_halves() const {
 
 void SlotCursor::pass_slot() {
   ++done_[index_of(run_kind())][run_chunk()];
+  if (letter() == 'b') ++done_[index_of(Kind::kWeights)][run_chunk()];
   slot_ += 2;
   if (slot_ < run().slots.size()) return;
   slot_ = 0;
@@ -89,6 +93,7 @@ void SlotCursor::tell(std::int64_t rounds, std::vector<std::int64_t>& state) con
     return;
   }
   state.insert(state.end(), {static_cast<std::int64_t>(run_), static_cast<std::int64_t>(slot_)});
+  state.push_back(pair_is_open_ ? 1 : 0);
   for (const auto& of_kind : done_) {
     for (const std::int64_t done : of_kind) state.push_back(done - rounds);
   }
@@ -102,8 +107,12 @@ std::vector<Slot> schedule_of(Schedule schedule, int stage, int pipeline, int vi
   slots.reserve(static_cast<std::size_t>((order.splits_backward ? 3 : 2) * order.passes));
   SlotCursor cursor(order);
   for (auto next = cursor.here(); next.kind != Kind::kNone; next = cursor.here()) {
-    slots.push_back(
-        {next.kind == Kind::kForward, static_cast<int>(next.chunk), next.micro_batch, next.kind == Kind::kWeights});
+    slots.push_back({.forward = next.kind == Kind::kForward,
+                     .chunk = static_cast<int>(next.chunk),
+                     .micro_batch = next.micro_batch,
+                     .weights = next.kind == Kind::kWeights,
+                     .pair = next.pair && next.kind == Kind::kForward,
+                     .whole = next.whole});
     cursor.advance(next.kind);
   }
   return slots;
@@ -117,7 +126,7 @@ int frames_needed(const std::vector<Slot>& slots, std::span<const int> chunks) {
   for (const Slot& slot : slots) {
     if (!counts(slot, chunks)) continue;
     if (slot.forward) ++alive;
-    if (!slot.forward && slot.weights == split) --alive;
+    if (!slot.forward && (slot.whole || slot.weights == split)) --alive;
     most = std::max(most, alive);
   }
   return most;
@@ -127,7 +136,7 @@ int deferred_frames_needed(const std::vector<Slot>& slots, std::span<const int> 
   const bool split = std::any_of(slots.begin(), slots.end(), [](const Slot& slot) { return slot.weights; });
   int alive = 0, most = 0;
   for (const Slot& slot : slots) {
-    if (!split || slot.forward || !counts(slot, chunks)) continue;
+    if (!split || slot.forward || slot.whole || !counts(slot, chunks)) continue;
     alive += slot.weights ? -1 : 1;
     most = std::max(most, alive);
   }

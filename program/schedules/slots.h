@@ -18,6 +18,8 @@ struct Slot {
   int chunk = 0;  ///< of the stage, 0 … virtual_stages-1
   std::int64_t micro_batch = 0;
   bool weights = false;  ///< the second half of a backward: its weight gradients
+  bool pair = false;     ///< a forward: it takes turns with the backward that follows
+  bool whole = false;    ///< a backward with its second half in it, where others are split
   bool operator==(const Slot&) const = default;
 };
 
@@ -28,6 +30,7 @@ struct SlotOrder {
   std::int64_t delay = 0;
   std::int64_t pipeline = 1, chunks = 1;  ///< chunks of the stage; they take turns after `pipeline` micro-batches
   bool splits_backward = false;
+  bool pairs = false;
   std::vector<SlotRun> runs;  ///< the order, where it has another shape (ScheduleTraits::runs)
 
   std::int64_t micro_batches() const { return passes / chunks; }
@@ -60,6 +63,8 @@ class SlotCursor {
   struct Step {
     Kind kind = Kind::kNone;
     std::int64_t chunk = 0, micro_batch = 0;
+    bool pair = false;   ///< a forward and the backward after it: they take turns
+    bool whole = false;  ///< a backward with its second half in it, where others are split
   };
   static constexpr std::int64_t kNoCut = std::numeric_limits<std::int64_t>::max();
 
@@ -68,19 +73,24 @@ class SlotCursor {
   /// The next slot; none after the last one, or after the cut: `cut` backwards and what comes before the next.
   Step here(std::int64_t cut = kNoCut) const {
     if (!order_.runs.empty()) return here_in_runs(cut);
-    if (forwards_ < order_.warm_up) return step(Kind::kForward, forwards_);
+    if (forwards_ < order_.warm_up) return step(Kind::kForward, forwards_, false);
     // From here on the slots come in rounds: a forward, while there are any, a backward, a second half that is due.
-    if (order_.splits_backward && backwards_ - order_.delay > weights_) return step(Kind::kWeights, weights_);
+    if (order_.splits_backward && backwards_ - order_.delay > weights_) return step(Kind::kWeights, weights_, false);
     if (backwards_ >= cut) return {};
-    if (forwards_ < order_.passes && forwards_ - order_.warm_up == backwards_) return step(Kind::kForward, forwards_);
-    if (backwards_ < order_.passes) return step(Kind::kBackward, backwards_);
-    if (order_.splits_backward && weights_ < order_.passes) return step(Kind::kWeights, weights_);
+    if (forwards_ < order_.passes && forwards_ - order_.warm_up == backwards_) {
+      return step(Kind::kForward, forwards_, order_.pairs);
+    }
+    const bool pair = order_.pairs && order_.has_forward_before(backwards_);
+    if (backwards_ < order_.passes) return step(Kind::kBackward, backwards_, pair);
+    if (order_.splits_backward && weights_ < order_.passes) return step(Kind::kWeights, weights_, false);
     return {};
   }
 
   void advance(Kind kind) {
     ++(kind == Kind::kForward ? forwards_ : kind == Kind::kBackward ? backwards_ : weights_);
     if (order_.runs.empty()) return;
+    if (letter() == 'b') ++weights_;
+    pair_is_open_ = letter() == 'f';
     pass_slot();
     skip();
   }
@@ -97,16 +107,17 @@ class SlotCursor {
   std::int64_t weights() const { return weights_; }
 
  private:
-  Step step(Kind kind, std::int64_t number) const {
-    return {kind, order_.chunk_of(number, kind == Kind::kForward), order_.micro_batch_of(number)};
+  Step step(Kind kind, std::int64_t number, bool pair) const {
+    return {kind, order_.chunk_of(number, kind == Kind::kForward), order_.micro_batch_of(number), pair};
   }
 
   // Orders of runs: the slot that the cursor stands at, and how many of its kind and chunk came before it.
   static std::size_t index_of(Kind kind) { return static_cast<std::size_t>(kind); }
   const SlotRun& run() const { return order_.runs[run_]; }
+  char letter() const { return run().slots[slot_]; }
   Kind run_kind() const {
-    const char letter = run().slots[slot_];
-    return letter == 'F' ? Kind::kForward : letter == 'B' ? Kind::kBackward : Kind::kWeights;
+    const char slot = letter();
+    return slot == 'W' ? Kind::kWeights : slot == 'F' || slot == 'f' ? Kind::kForward : Kind::kBackward;
   }
   std::size_t run_chunk() const { return static_cast<std::size_t>(run().slots[slot_ + 1] - '0'); }
   Step here_in_runs(std::int64_t cut) const {
@@ -114,7 +125,8 @@ class SlotCursor {
     const Kind kind = run_kind();
     if (kind == Kind::kBackward && backwards_ >= cut) return {};
     const std::size_t chunk = run_chunk();
-    return {kind, static_cast<std::int64_t>(chunk), done_[index_of(kind)][chunk]};
+    const bool pair = letter() == 'f' || (kind == Kind::kBackward && pair_is_open_);
+    return {kind, static_cast<std::int64_t>(chunk), done_[index_of(kind)][chunk], pair, letter() == 'b'};
   }
   void pass_slot();
   void skip();
@@ -125,6 +137,7 @@ class SlotCursor {
   std::int64_t forwards_ = 0, backwards_ = 0, weights_ = 0;
   std::size_t run_ = 0, slot_ = 0;                           // place in its text
   std::int64_t turn_ = 0;                                    // of the run
+  bool pair_is_open_ = false;                                // the last slot was the forward of a pair
   std::array<std::array<std::int64_t, kChunks>, 3> done_{};  // by kind and chunk, with those that were skipped
 };
 

@@ -31,6 +31,7 @@ void check_counts(const Program& program, Problems& problems) {
       const bool second_half = task.kind == TaskKind::kBackwardWeights;
       if (task.kind != TaskKind::kForward && task.kind != TaskKind::kBackward && !second_half) continue;
       ++seen[{task.kind, task.chunk, task.micro_batch}];
+      if (is_whole_backward(program, task)) ++seen[{TaskKind::kBackwardWeights, task.chunk, task.micro_batch}];
       if (task.kind == TaskKind::kBackward && seen[{TaskKind::kForward, task.chunk, task.micro_batch}] == 0) {
         problems.push_back(fmt::format("{} comes before its forward", name_task(role, id)));
       }
@@ -86,9 +87,9 @@ void check_buffers(const Program& program, Problems& problems) {
         }
       }
     };
-    for (const int body :
-         {kind.recv_forward, kind.gather_forward, kind.forward, kind.forward_first, kind.send_forward,
-          kind.recv_backward, kind.gather_backward, kind.backward, kind.send_backward, kind.backward_weights}) {
+    for (const int body : {kind.recv_forward, kind.gather_forward, kind.forward, kind.forward_first, kind.send_forward,
+                           kind.recv_backward, kind.gather_backward, kind.backward, kind.send_backward,
+                           kind.backward_weights, kind.backward_whole}) {
       run(body);
     }
   }

@@ -20,7 +20,7 @@ class FrameChecker {
     for (std::size_t id = 0; id < role_.tasks.size(); ++id) {
       const Task& task = role_.tasks[id];
       const Owner owner{task.chunk, task.micro_batch};
-      const bool split = kind_of(task).backward_weights >= 0;
+      const bool split = kind_of(task).backward_weights >= 0 && !is_whole_backward(program_, task);
       switch (task.kind) {
         case TaskKind::kForward:
           use_input(task, id);

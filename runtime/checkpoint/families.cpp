@@ -5,12 +5,12 @@
 namespace trivium::runtime::checkpoint {
 
 bool is_plain(const models::Model& model) {
-  return !model.branch_norms && model.attention_soft_cap == 0 && model.logit_soft_cap == 0 &&
+  return !model.branch_norms && !model.embedding_norm && model.attention_soft_cap == 0 && model.logit_soft_cap == 0 &&
          model.embedding_scale == 1 && !(model.window && model.window->rotary) && !is_later(model);
 }
 
 bool is_later(const models::Model& model) {
-  return model.logit_scale != 1 || model.plain_head_norms || model.temperature ||
+  return model.embedding_norm || model.logit_scale != 1 || model.plain_head_norms || model.temperature ||
          (model.window && (model.window->chunked || model.window->plain_full)) ||
          (model.experts && model.experts->scales_input);
 }

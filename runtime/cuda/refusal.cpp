@@ -199,6 +199,7 @@ std::string refusal_of(const program::Program& program, const program::Op& op) {
   const bool of_loss = op.kind == OpKind::kLossMax || op.kind == OpKind::kLossSums || op.kind == OpKind::kLossBackward;
   if (of_loss && op.score_scale > 0) return "the CUDA backend has no factors on logits yet; use --backend cpu";
   if (const std::string why = attention_refusal(op); !why.empty()) return why;
+  if (op.alibi_heads > 0) return "the CUDA backend has no ALiBi yet; use --backend cpu";
   if (op.soft_cap > 0) return "the CUDA backend has no soft caps yet; use --backend cpu";
   const bool looks_up = op.kind == OpKind::kEmbedding || op.kind == OpKind::kEmbeddingBackward;
   if (looks_up && op.score_scale > 0) return "the CUDA backend has no scaled embeddings yet; use --backend cpu";

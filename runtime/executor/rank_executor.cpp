@@ -353,7 +353,8 @@ void RankExecutor::run_kernel(const Task& task, const Op& op) {
   a.expert_ranks = program_.mesh.expert();
   a.expert_tensor_rank = at_.tensor % program_.mesh.expert_tensor();
   a.expert_replica = program_.mesh.expert_replica(at_);
-  if (!forward_only_) a.dropout = dropout_of(program_, at_, task, op, values_.step);
+  a.dropout = dropout_of(program_, at_, task, op, values_.step);
+  if (forward_only_) a.dropout.threshold = 0;
   a.rotary = program::turns_by_window_frequencies(op) ? &program_.settings.window_rotary : &program_.settings.rotary;
   a.routing = &program_.settings.routing;
   a.context_rank = at_.context;

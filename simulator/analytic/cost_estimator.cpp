@@ -25,7 +25,7 @@ void add_bodies(program::Role& role, const program::ChunkTemplate& kind, int pip
     role.tasks.push_back(task);
   };
   if (wanted.passes) {
-    for (const int body : {kind.forward, kind.backward, kind.backward_weights}) add(body);
+    for (const int body : {kind.forward, kind.backward, kind.backward_weights, kind.backward_whole}) add(body);
     if (!kind.store_layer.empty()) add(kind.store_layer.front());
   }
   if (wanted.state) {

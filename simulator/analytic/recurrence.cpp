@@ -283,8 +283,7 @@ class Walker {
     const std::size_t position = position_of(s, slot.chunk);
     const std::int64_t micro_batch = slot.micro_batch;
     const ScheduleCosts::Chunk& chunk = o_.chunks[position];
-    const bool paired = cursors_[s].order().has_forward_before(cursors_[s].backwards());
-    std::int64_t start = paired ? pairs_[s].free : free_[s];
+    std::int64_t start = slot.pair ? pairs_[s].free : free_[s];
     if (position + 1 < o_.chunks.size()) {
       const std::int64_t gradient = backward_[at(position + 1, micro_batch)];
       if (gradient == kUnknown) return false;
@@ -292,10 +291,11 @@ class Walker {
     }
     if (micro_batch + 1 == micro_batches_) ends_.last_backward[position] = start;
     ++backwards_done_[position];
-    const std::int64_t end = start + chunk.backward_through;
+    const std::int64_t whole = slot.whole ? chunk.backward + chunk.weights : 0;
+    const std::int64_t end = start + std::max(chunk.backward_through, whole);
     backward_[at(position, micro_batch)] = end;
     free_[s] = std::max(free_[s], end);
-    if (paired) {
+    if (slot.pair) {
       const std::int64_t both = o_.pair_of(s, pairs_[s].chunk, static_cast<int>(slot.chunk));
       free_[s] = std::max(free_[s], pairs_[s].free + both);
     }

@@ -85,7 +85,8 @@ class Bounder {
     std::int64_t least = std::numeric_limits<std::int64_t>::max();
     for (int f = 0; f < o_.virtual_stages; ++f) {
       for (int b = 0; b < o_.virtual_stages; ++b) {
-        least = std::min(least, o_.pair_of(s, f, b) - o_.chunk_of(s, f).forward - o_.chunk_of(s, b).backward);
+        const ScheduleCosts::Chunk& back = o_.chunk_of(s, b);
+        least = std::min(least, o_.pair_of(s, f, b) - o_.chunk_of(s, f).forward - back.backward - back.weights);
       }
     }
     const program::SlotOrder order = program::order_of(o_.schedule, place(s), o_.micro_batches);

@@ -75,7 +75,8 @@ struct ScheduleCosts {
     return static_cast<std::size_t>(program::traits_of(schedule).position_of(static_cast<int>(stage), chunk, pipeline));
   }
   std::int64_t pair_of(std::size_t stage, int forward, int backward) const {
-    const std::int64_t both = chunk_of(stage, forward).forward + chunk_of(stage, backward).backward;
+    const Chunk& back = chunk_of(stage, backward);  // whole, where others are split
+    const std::int64_t both = chunk_of(stage, forward).forward + back.backward + back.weights;
     const auto each = static_cast<std::size_t>(virtual_stages);
     const std::size_t at = (stage * each + static_cast<std::size_t>(forward)) * each;
     return pair_ps.empty() ? both : std::max(both, pair_ps[at + static_cast<std::size_t>(backward)]);

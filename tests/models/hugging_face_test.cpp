@@ -375,12 +375,36 @@ TEST(HuggingFace, FalconsOfBothArchitecturesAreRead) {
             1311625216);
 }
 
+// Released weights of bigscience/bloom-560m, bloom-7b1 and bloom: 24, 30 and 70 layers of 12 h^2 + 13 h, the embedding
+// of 250,880 words, the norms behind it and at the end. The last file's names are those of its first release.
+TEST(HuggingFace, BloomsAreRead) {
+  EXPECT_EQ(total_of(R"({"model_type": "bloom", "n_layer": 24, "hidden_size": 1024, "n_head": 16,
+      "vocab_size": 250880, "seq_length": 2048, "offset_alibi": 100, "pretraining_tp": 1})"),
+            559214592);
+  EXPECT_EQ(total_of(R"({"model_type": "bloom", "n_layer": 30, "hidden_size": 4096, "n_head": 32,
+      "vocab_size": 250880, "attention_softmax_in_fp32": true, "unk_token_id": 0, "slow_but_exact": false})"),
+            7069016064);
+  const char* whole = R"({"model_type": "bloom", "n_layer": 70, "n_embed": 14336, "num_attention_heads": 112,
+      "vocab_size": 250880, "apply_residual_connection_post_layernorm": false, "layer_norm_epsilon": 1e-05,
+      "masked_softmax_fusion": true, "skip_bias_add": true, "skip_bias_add_qkv": false, "bias_dropout_fusion": true})";
+  EXPECT_EQ(total_of(whole), 176247271424);
+  const Model model = read(whole);
+  EXPECT_EQ(model.positions, Positions::kAlibi);
+  EXPECT_TRUE(model.embedding_norm);
+  EXPECT_TRUE(model.tied_embeddings);
+  EXPECT_EQ(model.max_sequence, 2048);
+  EXPECT_NE(message_for(R"({"model_type": "bloom", "n_layer": 1, "hidden_size": 8, "n_head": 2, "vocab_size": 9,
+      "apply_residual_connection_post_layernorm": true})")
+                .find("apply_residual_connection_post_layernorm"),
+            std::string::npos);
+}
+
 TEST(HuggingFace, UnsupportedTypesAndMissingMembersAreNamed) {
   EXPECT_EQ(
       message_for(R"({"model_type": "bert"})"),
       "config.json#/model_type: unknown value \"bert\"; known: gpt2, gpt_neox, llama, mistral, qwen2, qwen3, "
       "qwen3_moe, mixtral, falcon, phi3, nemotron, gpt_oss, gemma2, gemma3_text, deepseek_v2, deepseek_v3, kimi_k2, "
-      "glm4_moe, llama4, llama4_text, grok-1");
+      "glm4_moe, llama4, llama4_text, grok-1, bloom");
   EXPECT_EQ(message_for(R"({"model_type": "gpt2"})"), "config.json#: missing \"n_layer\"; add it");
   EXPECT_EQ(message_for(R"({"model_type": "gpt2", "n_layer": 2, "n_embd": 8, "n_head": 2, "vocab_size": 9,
                             "n_positions": 4, "activation_function": "silu"})"),

@@ -1,9 +1,10 @@
 // trivium-proofs PAIRS [SEED [JOBS]]: bounds of the search against simulated plans, on jobs of real sizes. JOBS: all
-// kinds, or sharded-mixtures alone. Exit code 1 where a bound is larger than an iteration below it.
+// kinds, or sharded-mixtures or pairs-in-v alone. Exit code 1 where a bound is larger than an iteration below it.
 #include <fmt/format.h>
 
 #include <atomic>
 #include <cstdlib>
+#include <map>
 #include <mutex>
 #include <string>
 #include <thread>
@@ -89,9 +90,12 @@ int main(int argc, char** argv) {
   const std::int64_t pairs = argc > 1 ? std::atoll(argv[1]) : 100'000;
   const auto seed = static_cast<unsigned>(argc > 2 ? std::atoi(argv[2]) : 1);
   const std::string jobs = argc > 3 ? argv[3] : "all";
-  if (pairs < 1 || (jobs != "all" && jobs != "sharded-mixtures")) {
-    fmt::print(stderr, "usage: trivium-proofs [PAIRS [SEED [all | sharded-mixtures]]]\n");
+  const std::map<std::string, Run::Drawn> drawn{{"all", planner::real_job},
+                                                {"sharded-mixtures", planner::real_sharded_mixture},
+                                                {"pairs-in-v", planner::real_pairs_in_v}};
+  if (pairs < 1 || !drawn.contains(jobs)) {
+    fmt::print(stderr, "usage: trivium-proofs [PAIRS [SEED [all | sharded-mixtures | pairs-in-v]]]\n");
     return 2;
   }
-  return Run(pairs, seed, jobs == "all" ? planner::real_job : planner::real_sharded_mixture).go();
+  return Run(pairs, seed, drawn.at(jobs)).go();
 }

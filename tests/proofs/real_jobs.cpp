@@ -79,4 +79,31 @@ SearchRequest real_sharded_mixture(std::mt19937& random) {
   return request;
 }
 
+SearchRequest real_pairs_in_v(std::mt19937& random) {
+  SearchRequest request;
+  program::Job& job = request.job;
+  job.model = models::load_model(one_of<const char*>(
+      random, {"mixtral-8x7b", "deepseek-v2-lite", "deepseek-v3", "qwen3-30b-a3b", "gpt-oss-20b", "switch-base-8"}));
+  if (one_in(random, 2)) job.model.layers = std::min<std::int64_t>(job.model.layers, one_of(random, {8, 9, 12, 16}));
+  request.cluster = hardware::load_cluster(one_of<const char*>(
+      random, {"dgx-a100-80gb:1", "dgx-a100-80gb:4", "dgx-h100-80gb:8", "h800-hgx:16", "azure-ndm-a100-80gb:8"}));
+  job.training.sequence = std::min<std::int64_t>(job.model.max_sequence, one_of(random, {1'024, 4'096}));
+  job.training.global_batch = std::int64_t{request.cluster.devices()} * one_of(random, {2, 4, 8, 16});
+  job.plan.precision = simulator::best_precision(request.cluster);
+  job.plan.stack = one_of<const char*>(random, {"trivium", "deepseek-hai-llm"});
+  job.plan.schedule = program::Schedule::kDualPipeV;
+  job.plan.virtual_stages = 2;
+  job.plan.overlap.expert = true;
+  request.fixed = {"schedule", "virtual_stages", "overlap.expert"};
+  std::vector<std::string> allowed;
+  for (const char* feature : {"overlap.tensor", "expert_tensor", "expert_dispatch", "recompute_modules"}) {
+    if (one_in(random, 4)) allowed.emplace_back(feature);
+  }
+  request.constraints = usual_bounds(request.cluster, job.plan.stack, allowed, request.fixed);
+  request.constraints.push_back(parse_constraint(Constraint::Kind::kMin, "expert=2"));
+  request.constraints.push_back(parse_constraint(Constraint::Kind::kMin, "pipeline=2"));
+  request.ignore_memory = !one_in(random, 3);
+  return request;
+}
+
 }  // namespace trivium::planner

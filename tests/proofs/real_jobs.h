@@ -16,4 +16,7 @@ SearchRequest real_job(std::mt19937& random);
 /// layers gathered ahead or not, in several collectives, or kept at the ends.
 SearchRequest real_sharded_mixture(std::mt19937& random);
 
+/// Pairs of passes of a mixture in a V (dualpipev with overlap.expert).
+SearchRequest real_pairs_in_v(std::mt19937& random);
+
 }  // namespace trivium::planner

@@ -44,6 +44,9 @@ static void attention_behind(const KernelArguments& a, const AttentionShape& s) 
       Matrix<T> p(scratch<T, 0>(group * keys), group, keys);
       p.noalias() = q * k.transpose();
       const T left = cap_scores(*a.op, p.data(), group, keys, keys, scale);
+      for (Index i = 0; i < group; ++i) {
+        add_alibi(a, p.data() + i * keys, h * group + i, a.past + r, from, 1, keys, keys, left);
+      }
       for (Index i = 0; i < group; ++i) softmax(p.data() + i * keys, {0, keys}, keys, left, sinks(h * group + i));
       Matrix<T> y(output<T>(a, 0) + (r * s.heads + h * group) * s.value_dim, group, s.value_dim);
       y.noalias() = p * v;
@@ -76,6 +79,7 @@ static void attention(const KernelArguments& a) {
     StridedMatrix<T> p(block, rows, keys, Eigen::OuterStride<>(s.sequence));
     p.noalias() = q * k.transpose();
     const T left = cap_scores(*a.op, block, rows, keys, s.sequence, scale);
+    add_alibi(a, block, head, row, from, rows, keys, s.sequence, left);
     for (Index r = 0; r < rows; ++r) {
       const Seen seen{s.first_key(sample, row + r) - from, row + r + 1 - from};
       const T log_sum = softmax(block + r * s.sequence, seen, flash ? keys : s.sequence - from, left, sinks(head));

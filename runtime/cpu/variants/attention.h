@@ -70,6 +70,30 @@ static T cap_scores(const program::Op& op, T* scores, Index rows, Index keys, In
   return T(1);
 }
 
+/// The slope of a head, of so many (Press et al. 2022, arXiv 2108.12409, section 3; of heads that are no power of two
+/// as in its authors' code, which BLOOM follows: those of the power below, then every second one of the power above).
+[[maybe_unused]] static double alibi_slope(Index head, Index heads) {
+  Index power = 1;
+  while (2 * power <= heads) power *= 2;
+  const bool more = head >= power;
+  const double step = 8.0 / static_cast<double>(more ? 2 * power : power);
+  return std::exp2(-step * static_cast<double>(more ? 2 * (head - power) + 1 : head + 1));
+}
+
+/// Products of queries and keys, to be multiplied by `scale`, plus ALiBi's bias: minus the head's slope times the
+/// distance of the key. `head`: of the op; `row`, `from`: positions of the first query and key.
+template <class T>
+static void add_alibi(const KernelArguments& a, T* scores, Index head, Index row, Index from, Index rows, Index keys,
+                      Index stride, T scale) {
+  if (a.op->alibi_heads == 0) return;
+  const T slope = static_cast<T>(alibi_slope(a.dropout.first_head + head, a.op->alibi_heads)) / scale;
+  for (Index r = 0; r < rows; ++r) {
+    const T nearest = static_cast<T>(from - row - r);
+    Row<T> values(scores + r * stride, keys);
+    values += slope * DenseRow<T>::LinSpaced(keys, nearest, nearest + static_cast<T>(keys - 1));
+  }
+}
+
 /// What a row of gradients by capped scores takes to be one by scores that were not.
 template <class T>
 static void uncap_gradients(const program::Op& op, T* gradients, const T* capped, Index keys) {

@@ -41,6 +41,7 @@ static void attention_backward(const KernelArguments& a) {
       scores.noalias() = q * k.transpose();
       left = cap_scores(*a.op, again, rows, keys, s.sequence, scale);
       if (caps) StridedMatrix<T>(capped, rows, keys, row_stride) = scores;
+      if (flash) add_alibi(a, again, head, row, from, rows, keys, s.sequence, left);
     }
     if (flash) {
       for (Index r = 0; r < rows; ++r) {

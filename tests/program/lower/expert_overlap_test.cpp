@@ -1,4 +1,5 @@
 // Exchanges with the experts during a pass of another micro-batch: pairs of passes, their turns, their memory.
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -48,6 +49,48 @@ TEST(ExpertOverlap, OneForwardMoreGoesAhead) {
   EXPECT_EQ(slots_of({1, 2, 2, true}, 2), "F0.0 F1.0 F0.1 F1.1 B0.1 B1.1 B0.0 B1.0 ");
   EXPECT_EQ(order_of(Schedule::k1f1b, {0, 1, 1, true}, 8).in_flight(), 2);
   EXPECT_EQ(order_of(Schedule::k1f1b, {0, 1, 1, true}, 1).in_flight(), 1);
+}
+
+// Stage 1 of 2 with 4 micro-batches, as dualpipev.py of deepseek-ai/DualPipe runs rank 1 of 2: two rounds of F0 F1,
+// then m - 2p + s + 1 = 2 rounds of pairs, the first pair of the last stage apart, then one B1 B0 whole and the rest
+// split. f: a forward that takes turns with the backward after it; b: a backward with its second half in it.
+TEST(ExpertOverlap, PairsInAVAreThoseOfDualPipeV) {
+  const auto text_of = [](const StagePlace& place, std::int64_t micro_batches) {
+    std::string text;
+    for (const Slot& slot : schedule_of(Schedule::kDualPipeV, place.stage, place.pipeline, place.virtual_stages,
+                                        micro_batches, place.pairs)) {
+      const char* kind = slot.forward ? (slot.pair ? "f" : "F") : slot.weights ? "W" : slot.whole ? "b" : "B";
+      text += fmt::format("{}{}{}", text.empty() ? "" : " ", kind, slot.chunk);
+    }
+    return text;
+  };
+  EXPECT_EQ(text_of({1, 2, 2, true}, 4), "F0 F1 F0 F1 F0 b1 f1 b0 f0 b1 f1 b0 B1 W1 B0 W0 B1 B0 W1 W0");
+  EXPECT_EQ(text_of({0, 2, 2, true}, 4), "F0 F0 F0 F1 B1 W1 F1 f0 b1 f1 b0 B1 W1 f1 b0 B1 W1 B0 W0 B0 W0");
+}
+
+TEST(ExpertOverlap, ProgramsInAVAreSound) {
+  for (const int pipeline : {2, 3, 4}) {
+    for (const std::int64_t batch : {2, 4, 16, 34}) {
+      Job job = pair_job(pipeline, 2);
+      job.model.layers = 2 * pipeline;
+      job.plan.schedule = Schedule::kDualPipeV;
+      job.training.global_batch = batch;
+      const Program program = lowered(job);
+      EXPECT_THAT(verify(program), IsEmpty()) << pipeline << " " << batch;
+      int pairs = 0;
+      for (const Role& role : program.roles) {
+        for (const Task& task : role.tasks) {
+          pairs += task.beside >= 0 ? 1 : 0;
+          EXPECT_EQ(task.beside >= 0 && !is_whole_backward(program, task), false);
+        }
+      }
+      // A stage has 2 (m - 2p + s + 1) pairs of its main rounds and p - s - 1 of the next, the last stage one less.
+      const std::int64_t m = batch / 2, p = pipeline;
+      std::int64_t expected = -1;
+      for (std::int64_t s = 0; s < p; ++s) expected += 2 * (m - 2 * p + s + 1) + p - s - 1;
+      if (m >= 2 * p) EXPECT_EQ(pairs, expected) << pipeline << " " << batch;
+    }
+  }
 }
 
 TEST(ExpertOverlap, PassesRunInPairsBehindTheWarmUp) {

@@ -48,6 +48,23 @@ TEST(LoweredParameters, OfGpt2AddUpToThePublishedCountInEverySplit) {
   }
 }
 
+// bigscience/bloom-560m.
+TEST(LoweredParameters, OfABloomAddUpToThePublishedCountInEverySplit) {
+  Job job;
+  job.model = {.layers = 24, .hidden = 1024, .heads = 16, .kv_heads = 16, .head_dim = 64, .ffn_hidden = 4096};
+  job.model.vocab = 250880, job.model.max_sequence = 2048;
+  job.model.positions = models::Positions::kAlibi;
+  job.model.embedding_norm = true;
+  job.training.sequence = 2048;
+  job.training.global_batch = 8;
+  for (const int tensor : {1, 2, 4}) {
+    for (const int pipeline : {1, 2, 8}) {
+      job.plan.tensor = tensor, job.plan.pipeline = pipeline;
+      EXPECT_EQ(trained_elements(lowered(job)), 559214592) << tensor << " x " << pipeline;
+    }
+  }
+}
+
 TEST(LoweredParameters, OfALlamaAddUpToItsCountInEverySplit) {
   Job job;
   job.model = models::load_model("llama2-70b");

@@ -109,6 +109,43 @@ TEST(AttentionSoftCap, BendsScoresAndTheirGradients) {
   }
 }
 
+// Slopes by hand, from the authors' rule: 8 heads 2^-1 to 2^-8; 12 heads those, then 2^-0.5, 2^-1.5, 2^-2.5, 2^-3.5. Of
+// two keys with scores 3 and 1 the query's own keeps its score, the other loses a slope.
+TEST(AttentionAlibi, LowersScoresByTheDistanceOfTheKey) {
+  for (const auto& [flash, window] : {std::pair{false, 0}, {true, 0}, {true, 3}}) {
+    const auto attended = [&flash = flash, &window = window](const Shape& s, const std::vector<double>& qkv, int first,
+                                                             int heads) {
+      Attended result{zeros(s.tokens() * s.out()), zeros(s.saved())};
+      Call call(OpKind::kAttention, s.tokens(), s.out());
+      describe(call, s);
+      call.op.alibi_heads = heads;
+      call.arguments.dropout.first_head = first;
+      call.in(0, qkv).out(0, result.y).out(1, result.saved).run<double>();
+      return result;
+    };
+    const Shape two{1, 2, 1, 1, 1, flash, window};
+    for (const auto& [head, heads, slope] : {std::tuple{0, 8, 0.5},
+                                             {7, 8, std::exp2(-8)},
+                                             {3, 12, std::exp2(-4)},
+                                             {8, 12, std::exp2(-0.5)},
+                                             {11, 12, std::exp2(-3.5)}}) {
+      const double far = std::exp(1 * 3 - slope), near = std::exp(1 * -1);
+      EXPECT_NEAR(attended(two, {9, 3, 5, 1, -1, 7}, head, heads).y[1], (5 * far + 7 * near) / (far + near), kRounding);
+    }
+    const Shape s{2, 7, 4, 2, 3, flash, window};
+    std::vector<double> qkv = numbers(s.tokens() * s.width(), 1);
+    const std::vector<double> dy = numbers(s.tokens() * s.out(), 2);
+    const Attended forwarded = attended(s, qkv, 4, 8);
+    std::vector<double> dqkv(qkv.size(), 99);
+    Call call(OpKind::kAttentionBackward, s.tokens(), s.out());
+    describe(call, s);
+    call.op.alibi_heads = 8;
+    call.arguments.dropout.first_head = 4;
+    call.in(0, qkv).in(1, forwarded.y).in(2, forwarded.saved).in(3, dy).out(0, dqkv).run<double>();
+    expect_gradient(qkv, dqkv, [&] { return dot(dy, attended(s, qkv, 4, 8).y); });
+  }
+}
+
 /// The definition, one query at a time.
 Attended definition(const Shape& s, const std::vector<double>& qkv) {
   Attended result{zeros(s.tokens() * s.out()), zeros(s.saved())};

@@ -73,6 +73,22 @@ TEST(ExpertOverlapRun, EqualsTheUnsplitRun) {
   }
 }
 
+// DeepSeek's pairs: a forward of one chunk beside a whole backward of the other, in a V, between split backwards.
+TEST(ExpertOverlapRun, PairsInAVKeepTheBitsOfTheSameSplitAndEqualTheUnsplitRun) {
+  for (const bool dropless : {false, true}) {
+    const Trained unsplit = run(pair_job({}, dropless), 2);
+    for (const PairSplit& split : {PairSplit{1, 1, 2, 2, 2, 2, 0}, {1, 1, 2, 2, 4, 2, 1}, {2, 1, 2, 2, 2, 2, 1}}) {
+      program::Plan plan = plan_of(split);
+      plan.schedule = program::Schedule::kDualPipeV;
+      const Trained apart = run(pair_job(plan, dropless), 2);
+      ASSERT_EQ(apart.refused, "");
+      plan.overlap.expert = true;
+      expect_equivalent(apart, pair_job(plan, dropless), Asked::kBits, "without overlap.expert");
+      expect_equivalent(unsplit, pair_job(plan, dropless));
+    }
+  }
+}
+
 // Times of a cluster whose lanes run in parallel: exchanges are issued ahead of what they overlap.
 TEST(ExpertOverlapRun, KeepsTheBitsInTheOrderOfGpus) {
   for (const PairSplit& split : {PairSplit{1, 1, 1, 1, 2, 2, 0}, {1, 1, 2, 2, 2, 2, 1}}) {

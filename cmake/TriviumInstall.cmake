@@ -8,7 +8,7 @@ set(trivium_libraries base models hardware_profiles program simulator planner ca
 
 # Command line and data.
 install(TARGETS trivium RUNTIME COMPONENT cli)
-foreach(folder models hardware_profiles schemas)
+foreach(folder models hardware_profiles stacks schemas)
   install(DIRECTORY ${PROJECT_SOURCE_DIR}/${folder}/ DESTINATION ${TRIVIUM_DATA}/${folder} COMPONENT cli
     FILES_MATCHING PATTERN "*.json")
 endforeach()

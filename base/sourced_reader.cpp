@@ -1,4 +1,4 @@
-#include "hardware_profiles/sourced_reader.h"
+#include "base/sourced_reader.h"
 
 #include <fmt/format.h>
 
@@ -7,7 +7,7 @@
 
 #include "base/quote.h"
 
-namespace trivium::hardware {
+namespace trivium::base {
 namespace {
 
 /// RFC 6901: "~" and "/" inside a member name are escaped.
@@ -35,7 +35,7 @@ bool points_into(const nlohmann::json& document, const std::string& pointer) {
 
 }  // namespace
 
-Sources Sources::of(const base::JsonReader& profile) {
+Sources Sources::of(const JsonReader& profile) {
   Sources sources;
   const auto given = profile.find("sources");
   if (!given) return sources;
@@ -45,14 +45,14 @@ Sources Sources::of(const base::JsonReader& profile) {
       citation.fail(
           fmt::format("{} points at no constant of this profile; "
                       "a key of sources is a JSON pointer such as \"/device/memory_bandwidth\"",
-                      base::quote(pointer)));
+                      quote(pointer)));
     }
     sources.entries_[pointer] = citation.text();
   }
   return sources;
 }
 
-Sources Sources::of(const base::JsonReader& profile, std::map<std::string, std::string> inherited) {
+Sources Sources::of(const JsonReader& profile, std::map<std::string, std::string> inherited) {
   Sources sources = of(profile);
   sources.inherited_ = std::move(inherited);
   return sources;
@@ -71,7 +71,7 @@ bool Sources::covers(std::string_view pointer) const {
   return false;
 }
 
-void demand_sources(const base::JsonReader& whole, const Sources& sources, const std::vector<std::string>& words) {
+void demand_sources(const JsonReader& whole, const Sources& sources, const std::vector<std::string>& words) {
   nlohmann::json constants = whole.json();
   constants.erase("schema");
   constants.erase("sources");
@@ -82,7 +82,12 @@ void demand_sources(const base::JsonReader& whole, const Sources& sources, const
   }
   if (bare.size() < 2) return;  // a single one is told at its place
   whole.fail(fmt::format("no source for {}; add each to sources, as \"{}\": \"where the value comes from\"",
-                         base::listed(bare), bare.front()));
+                         listed(bare), bare.front()));
+}
+
+void check_schema(const JsonReader& document, const std::string& schema) {
+  const JsonReader given = document.at("schema");
+  if (given.text() != schema) given.fail(fmt::format("found {}; expected \"{}\"", quote(given.text()), schema));
 }
 
 SourcedReader SourcedReader::section(std::string_view key) const {
@@ -97,27 +102,27 @@ std::vector<std::pair<std::string, SourcedReader>> SourcedReader::sections() con
   return all;
 }
 
-base::JsonReader SourcedReader::constant(std::string_view key) const {
-  base::JsonReader member = value_.at(key);
+JsonReader SourcedReader::constant(std::string_view key) const {
+  JsonReader member = value_.at(key);
   const std::string pointer = join(pointer_, key);
   if (!sources_->covers(pointer)) {
     member.fail(fmt::format("no source; add \"{}\": \"where the value comes from\" to sources", pointer));
   }
   const std::string base = sources_->base_of(pointer);
   if (base.empty()) return member;
-  return base::JsonReader(member.json(), fmt::format("{} (base {})", member.file(), base), member.pointer());
+  return JsonReader(member.json(), fmt::format("{} (base {})", member.file(), base), member.pointer());
 }
 
-std::vector<std::pair<std::string, base::JsonReader>> SourcedReader::constants() const {
-  std::vector<std::pair<std::string, base::JsonReader>> all;
+std::vector<std::pair<std::string, JsonReader>> SourcedReader::constants() const {
+  std::vector<std::pair<std::string, JsonReader>> all;
   for (const auto& [key, member] : value_.members()) all.emplace_back(key, constant(key));
   return all;
 }
 
-double number_within(const base::JsonReader& value, double low, double high) {
+double number_within(const JsonReader& value, double low, double high) {
   const double number = value.number();
   if (!(number >= low && number <= high)) value.fail(fmt::format("{} is not within {} to {}", number, low, high));
   return number;
 }
 
-}  // namespace trivium::hardware
+}  // namespace trivium::base

@@ -7,8 +7,7 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 mkdir -p "$work"/{straw,models,tests/gpu,tests/package,docs,build/gpu/bin,build/gpu-packages}
 cp "$source/dev" "$work"
-cp "$source/tests/gpu/gpu.sh" "$work/tests/gpu"
-cp "$source/tests/package/package.sh" "$work/tests/package"
+cp -r "$source/dev.d" "$work"
 cp "$source"/models/gpt2-*.json "$work/models"
 
 straw() {

@@ -1,4 +1,4 @@
-# What ./dev package and ./dev package check do; dev includes this file.
+# What ./dev package and ./dev package check do. Part of ./dev.
 
 # The packages and the archive, in build/package; `debs`: the packages alone.
 run_package() {

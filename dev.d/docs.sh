@@ -5,7 +5,7 @@ run_screenshots() {
   ensure "${build_packages[@]}" "${gui_packages[@]}" -- bible-kjv pngquant
   configure release -DTRIVIUM_GUI=ON
   build release --target trivium-gui trivium
-  local folder=build/screenshots view size theme file
+  local folder=build/screenshots view theme file
   mkdir -p "$folder" docs/screenshots
   export XDG_DATA_HOME=$top/$folder/data XDG_CONFIG_HOME=$top/$folder/config QT_QPA_PLATFORM=offscreen
   corpus "$folder/text.txt"
@@ -16,12 +16,10 @@ run_screenshots() {
   for view in cluster plans timeline flame memory links explain what-if compare two-plans run validation; do
     file=$folder/gpt3.json
     case $view in compare | run | validation) file=$folder/run.json ;; esac
-    for size in 1600x900 2560x1440; do
-      for theme in light dark; do
-        say "dev: $view $size $theme"
-        build/release/bin/trivium-gui "$file" --screenshot "$view" "docs/screenshots/$view-$size-$theme.png" \
-          --size "$size" --theme "$theme"
-      done
+    for theme in light dark; do
+      say "dev: $view $theme"
+      build/release/bin/trivium-gui "$file" --screenshot "$view" "docs/screenshots/$view-1600x900-$theme.png" \
+        --size 1600x900 --theme "$theme"
     done
   done
   # A picture of 256 colours has a third of the bytes and looks the same.

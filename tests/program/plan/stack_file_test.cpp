@@ -107,7 +107,7 @@ TEST_F(StackFolder, RefusesAFlagWithoutASource) {
   write("bare", R"(, "issue": 2, "logit_bytes": 4)");
   EXPECT_EQ(
       error(),
-      R"(bare.json: no source for "/issue" and "/logit_bytes"; add each to sources, as "/issue": "where the value comes from")");
+      R"(bare.json#: no source for /issue, /logit_bytes; add each to sources, as "/issue": "where the value comes from")");
 }
 
 TEST_F(StackFolder, RefusesASourceWithoutAFlag) {
@@ -132,8 +132,10 @@ TEST_F(StackFolder, RefusesMembersValuesAndNamesThatItDoesNotKnow) {
 }
 
 TEST_F(StackFolder, RefusesBasesThatDoNotEnd) {
+  write("a", R"(, "base": "another")");
+  EXPECT_EQ(error(), R"(a.json#/base: unknown stack "another"; known: a)");
   write("a", R"(, "base": "b")");
-  EXPECT_EQ(error(), R"(a.json#/base: unknown stack "b"; known: "a")");
+  EXPECT_EQ(error(), R"(a.json#/base: unknown stack "b"; did you mean "a"?)");
   write("b", R"(, "base": "a")");
   EXPECT_EQ(error(), "b.json#/base: bases go round in a circle: a, then b, then a; give one of them no base");
 }
@@ -193,6 +195,25 @@ std::string escaped(std::string text) {
   return text;
 }
 
+/// Text in lines of at most a hundred columns.
+std::string wrapped(const std::string& text) {
+  std::istringstream words(text);
+  std::string lines;
+  std::size_t column = 0;
+  for (std::string word; words >> word;) {
+    if (column > 0 && column + 1 + word.size() > 100) {
+      lines += '\n';
+      column = 0;
+    } else if (column > 0) {
+      lines += ' ';
+      ++column;
+    }
+    lines += word;
+    column += word.size();
+  }
+  return lines;
+}
+
 std::string stacks_page() {
   std::string text =
       "# Stacks\n\n"
@@ -215,7 +236,7 @@ std::string stacks_page() {
     text += fmt::format("| `{}` | {} | {} | {} |\n", flag.name, flag.values(), flag.text({}), flag.help);
   }
   for (const StackFile& file : stack_files()) {
-    text += fmt::format("\n## {}\n\n{}.\n", file.traits.name, file.description);
+    text += fmt::format("\n## {}\n\n{}\n", file.traits.name, wrapped(file.description + "."));
     if (!file.bases.empty()) text += fmt::format("\nBase: [{0}](#{0}).\n", file.bases.front());
     std::string rows;
     for (const StackFlag& flag : stack_flags()) {

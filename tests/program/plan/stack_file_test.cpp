@@ -214,6 +214,13 @@ std::string wrapped(const std::string& text) {
   return lines;
 }
 
+/// A link to the section of a stack: headings lose their dots in anchors.
+std::string section_of(const std::string& stack) {
+  std::string anchor = stack;
+  std::erase(anchor, '.');
+  return fmt::format("[{}](#{})", stack, anchor);
+}
+
 std::string stacks_page() {
   std::string text =
       "# Stacks\n\n"
@@ -225,7 +232,7 @@ std::string stacks_page() {
       "and from the table of flags (`tests/program/plan/stack_file_test.cpp`).\n\n"
       "| stack | base | family | description |\n|---|---|---|---|\n";
   for (const StackFile& file : stack_files()) {
-    const std::string base = file.bases.empty() ? "" : fmt::format("[{0}](#{0})", file.bases.front());
+    const std::string base = file.bases.empty() ? "" : section_of(file.bases.front());
     text +=
         fmt::format("| `{}` | {} | {} | {} |\n", file.traits.name, base, file.traits.family, escaped(file.description));
   }
@@ -237,7 +244,7 @@ std::string stacks_page() {
   }
   for (const StackFile& file : stack_files()) {
     text += fmt::format("\n## {}\n\n{}\n", file.traits.name, wrapped(file.description + "."));
-    if (!file.bases.empty()) text += fmt::format("\nBase: [{0}](#{0}).\n", file.bases.front());
+    if (!file.bases.empty()) text += fmt::format("\nBase: {}.\n", section_of(file.bases.front()));
     std::string rows;
     for (const StackFlag& flag : stack_flags()) {
       const auto source = file.sources.find(flag.name);

@@ -100,8 +100,9 @@ Json stack_schema() {
     }
     members[flag.name] = described(flag.help, type);
   }
-  members["sources"] = described("JSON pointer of a flag -> where its value comes from",
-                                 {{"type", "object"}, {"additionalProperties", {{"type", "string"}, {"minLength", 1}}}});
+  members["sources"] =
+      described("JSON pointer of a flag -> where its value comes from",
+                {{"type", "object"}, {"additionalProperties", {{"type", "string"}, {"minLength", 1}}}});
   json["required"] = {"schema", "name", "description"};
   return json;
 }

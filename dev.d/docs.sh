@@ -33,7 +33,8 @@ run_site() {
   ensure mkdocs
   rm -rf build/site-pages
   mkdir -p build/site-pages
-  git ls-files -z '*.md' 'docs/screenshots/*.png' python/notebooks LICENSE tests/package/consumer ':!tests/**/*.md' |
+  git ls-files -z '*.md' 'docs/screenshots/*.png' 'hardware_profiles/*.json' python/notebooks LICENSE \
+    tests/package/{consumer,subproject} ':!tests/**/*.md' |
     tar --null -T - -cf - | tar -C build/site-pages -xf -
   mkdocs build --quiet --strict -f docs/mkdocs.yml
   say "dev: build/site/index.html"

@@ -57,6 +57,7 @@ void add_commands(CLI::App& app, int& exit_code) {
   add_profile(app, exit_code);
   add_models(app, exit_code);
   add_profiles(app, exit_code);
+  add_stacks(app, exit_code);
   add_doctor(app, exit_code);
   add_schema(app, exit_code);
   add_completion(app, exit_code);

@@ -5,8 +5,8 @@
 #   NCCL::nccl         the NCCL library, where that is there too: without it the backend runs plans of one rank
 # Include from the root list only.
 set(trivium_cuda_missing "")
-if(NOT TRIVIUM_CUDA)
-  set(trivium_cuda_missing "TRIVIUM_CUDA is OFF")
+if(NOT TRIVIUM_CUDA OR NOT TRIVIUM_PROGRAMS)
+  set(trivium_cuda_missing "TRIVIUM_CUDA or TRIVIUM_PROGRAMS is OFF")
 else()
   include(CheckLanguage)
   check_language(CUDA)

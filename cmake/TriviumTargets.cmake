@@ -1,27 +1,31 @@
 # What every target of the project has in common: language standard, warnings, sanitizers, include root.
-set(CMAKE_CXX_STANDARD 20)
-set(CMAKE_CXX_STANDARD_REQUIRED ON)
-set(CMAKE_CXX_EXTENSIONS OFF)
-set(CMAKE_POSITION_INDEPENDENT_CODE ON)
-set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
-if(NOT CMAKE_BUILD_TYPE)
-  set(CMAKE_BUILD_TYPE RelWithDebInfo CACHE STRING "" FORCE)
-endif()
-if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
-  # The compiler's own collector of garbage takes a tenth of its time at the heap that it starts with: let it begin at
-  # 1 GiB, which adds a quarter of a GiB to what a large source takes.
-  add_compile_options("$<$<COMPILE_LANGUAGE:CXX>:SHELL:--param ggc-min-expand=300 --param ggc-min-heapsize=1048576>")
-endif()
-find_program(CCACHE_PROGRAM ccache)
-if(CCACHE_PROGRAM)
-  # ccache keeps objects that read a precompiled header where it is told that macros of the header may be believed.
-  set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env CCACHE_SLOPPINESS=pch_defines,time_macros ${CCACHE_PROGRAM})
+if(PROJECT_IS_TOP_LEVEL)
+  set(CMAKE_CXX_STANDARD 20)
+  set(CMAKE_CXX_STANDARD_REQUIRED ON)
+  set(CMAKE_CXX_EXTENSIONS OFF)
+  set(CMAKE_POSITION_INDEPENDENT_CODE ON)
+  set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+  if(NOT CMAKE_BUILD_TYPE AND NOT CMAKE_CONFIGURATION_TYPES)
+    set(CMAKE_BUILD_TYPE RelWithDebInfo CACHE STRING "How programs are compiled" FORCE)
+  endif()
+  if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+    # The compiler's own collector of garbage takes a tenth of its time at the heap that it starts with: let it begin at
+    # 1 GiB, which adds a quarter of a GiB to what a large source takes.
+    add_compile_options("$<$<COMPILE_LANGUAGE:CXX>:SHELL:--param ggc-min-expand=300 --param ggc-min-heapsize=1048576>")
+  endif()
+  find_program(CCACHE_PROGRAM ccache)
+  if(CCACHE_PROGRAM AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
+    # ccache keeps objects that read a precompiled header where it is told that macros of the header may be believed.
+    set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env CCACHE_SLOPPINESS=pch_defines,time_macros ${CCACHE_PROGRAM})
+  endif()
 endif()
 
 function(trivium_common target)
   target_include_directories(${target} PUBLIC $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}>)
+  target_compile_features(${target} PUBLIC cxx_std_20)
+  set_target_properties(${target} PROPERTIES CXX_EXTENSIONS OFF POSITION_INDEPENDENT_CODE ON)
   target_compile_options(${target} PRIVATE -Wall -Wextra -Wpedantic -Wshadow -Wconversion)
-  if(TRIVIUM_WERROR)
+  if(trivium_warnings_are_errors)
     target_compile_options(${target} PRIVATE -Werror)
   endif()
   if(TRIVIUM_SANITIZE)
@@ -33,17 +37,16 @@ function(trivium_common target)
   endif()
 endfunction()
 
-# Several files at a time share the time that what they include takes. Presets choose; others compile each file alone,
-# which shows that it includes what it needs. Files with compile options of their own stay alone.
-option(TRIVIUM_UNITY "Compile the sources of libraries sixteen at a time" OFF)
-
-# trivium_library(NAME SOURCES… DEPENDS…): the library of one folder, target trivium_NAME.
+# trivium_library(NAME SOURCES… DEPENDS…): the library of one folder, target trivium_NAME, alias Trivium::NAME.
+# With CMAKE_UNITY_BUILD sixteen files at a time share the time that what they include takes. Presets choose; others
+# compile each file alone, which shows that it includes what it needs. Files with compile options of their own stay alone.
 function(trivium_library name)
   cmake_parse_arguments(arg "" "" "SOURCES;DEPENDS" ${ARGN})
   add_library(trivium_${name} STATIC ${arg_SOURCES})
+  add_library(Trivium::${name} ALIAS trivium_${name})
   trivium_common(trivium_${name})
-  set_target_properties(trivium_${name} PROPERTIES EXPORT_NAME ${name} UNITY_BUILD ${TRIVIUM_UNITY} UNITY_BUILD_BATCH_SIZE 16)
-  target_compile_features(trivium_${name} PUBLIC cxx_std_20)
+  set_target_properties(trivium_${name} PROPERTIES EXPORT_NAME ${name} UNITY_BUILD "${trivium_unity}"
+    UNITY_BUILD_BATCH_SIZE 16)
   target_link_libraries(trivium_${name} PUBLIC ${arg_DEPENDS})
 endfunction()
 
@@ -51,8 +54,8 @@ endfunction()
 # Those that use it link what it links, whose definitions are in the headers.
 function(trivium_test_headers name)
   cmake_parse_arguments(arg "" "" "DEPENDS;HEADERS" ${ARGN})
-  file(CONFIGURE OUTPUT ${CMAKE_BINARY_DIR}/test_headers.cpp CONTENT "int main() {}\n")
-  add_executable(${name} ${CMAKE_BINARY_DIR}/test_headers.cpp)
+  file(CONFIGURE OUTPUT ${PROJECT_BINARY_DIR}/test_headers.cpp CONTENT "int main() {}\n")
+  add_executable(${name} ${PROJECT_BINARY_DIR}/test_headers.cpp)
   trivium_common(${name})
   target_compile_options(${name} PRIVATE -O0 $<$<CXX_COMPILER_ID:GNU>:-fpch-preprocess>)
   target_link_libraries(${name} PRIVATE ${arg_DEPENDS})
@@ -63,9 +66,9 @@ function(trivium_test_headers name)
 endfunction()
 
 # trivium_use_test_headers(NAME HOLDER): for a program that is compiled with -O0, as the holder is. Without
-# TRIVIUM_UNITY every source shows that it includes what it needs.
+# CMAKE_UNITY_BUILD every source shows that it includes what it needs.
 function(trivium_use_test_headers name holder)
-  if(TRIVIUM_UNITY)
+  if(trivium_unity)
     target_compile_options(${name} PRIVATE $<$<CXX_COMPILER_ID:GNU>:-fpch-preprocess>)
     target_link_libraries(${name} PRIVATE nlohmann_json::nlohmann_json fmt::fmt)
     target_precompile_headers(${name} REUSE_FROM ${holder})
@@ -74,7 +77,7 @@ endfunction()
 
 # The same for the sources of a test program: names in their anonymous namespaces must differ within the eight.
 function(trivium_unity_tests name)
-  set_target_properties(${name} PROPERTIES UNITY_BUILD ${TRIVIUM_UNITY} UNITY_BUILD_BATCH_SIZE 8)
+  set_target_properties(${name} PROPERTIES UNITY_BUILD "${trivium_unity}" UNITY_BUILD_BATCH_SIZE 8)
 endfunction()
 
 # trivium_test(NAME SOURCES… READ_THE_TREE… DEPENDS… LABELS… PREFIX…): one GoogleTest executable, its cases known to

@@ -8,12 +8,12 @@
 
 #include "base/json_reader.h"
 #include "base/quote.h"
+#include "base/sourced_reader.h"
 #include "hardware_profiles/cluster_text.h"
 #include "hardware_profiles/load.h"
 #include "hardware_profiles/node_json.h"
 #include "hardware_profiles/part_of_node.h"
 #include "hardware_profiles/quantity_text.h"
-#include "hardware_profiles/sourced_reader.h"
 #include "hardware_profiles/written_out.h"
 
 namespace trivium::hardware {
@@ -81,10 +81,10 @@ SiteLink read_link(const base::JsonReader& at, const Cluster& cluster) {
   SiteLink read;
   read.a = std::min(first, second);
   read.b = std::max(first, second);
-  read.link.bandwidth = positive(bandwidth, bandwidth.bandwidth());
+  read.link.bandwidth = base::positive(bandwidth, bandwidth.bandwidth());
   read.link.latency = at.at("latency").seconds();
   if (const auto efficiency = at.find("efficiency")) {
-    read.link.efficiency = number_within(*efficiency, kLeastEfficiency, 1);
+    read.link.efficiency = base::number_within(*efficiency, kLeastEfficiency, 1);
   }
   read.source = source.text();
   if (read.source.empty()) source.fail("an empty source; say where the values come from");

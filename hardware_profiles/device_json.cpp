@@ -49,7 +49,7 @@ void allow_device_members(const base::JsonReader& device) {
 
 class DeviceReader {
  public:
-  DeviceReader(const SourcedReader& from, Device& into) : from_(from), to_(into) {}
+  DeviceReader(const base::SourcedReader& from, Device& into) : from_(from), to_(into) {}
 
   void read() {
     allow_device_members(from_.plain());
@@ -76,7 +76,7 @@ class DeviceReader {
     to_.memory = memory(from_.constant("memory"));
     to_.reserved = from_.constant("reserved").bytes();
     const base::JsonReader bandwidth = from_.constant("memory_bandwidth");
-    to_.memory_bandwidth = positive(bandwidth, bandwidth.bandwidth());
+    to_.memory_bandwidth = base::positive(bandwidth, bandwidth.bandwidth());
     to_.multiprocessors = static_cast<int>(from_.constant("multiprocessors").integer(1, 100000));
     to_.idle_power = from_.constant("idle_power").watts();
     to_.peak_power = from_.constant("peak_power").watts();
@@ -86,7 +86,7 @@ class DeviceReader {
   void read_calibrated() {
     constexpr double kSmallest = 1e-3;  // a factor of zero would make a time infinite
     const auto factor = [&](std::string_view key, double high) {
-      return number_within(from_.constant(key), kSmallest, high);
+      return base::number_within(from_.constant(key), kSmallest, high);
     };
     if (from_.has("compute_scale")) to_.compute_scale = factor("compute_scale", 10);
     to_.gemm_efficiency = factor("gemm_efficiency", 1);
@@ -101,45 +101,46 @@ class DeviceReader {
   /// A CPU profile may leave the size to the machine it is read on: an equal share of memory for each core.
   static base::Bytes memory(const base::JsonReader& at) {
     if (is_detect(at)) return machine_memory() / machine_cores();
-    return positive(at, at.bytes());
+    return base::positive(at, at.bytes());
   }
 
-  void read_peak(const SourcedReader& peak) {
+  void read_peak(const base::SourcedReader& peak) {
     for (const auto& [name, at] : peak.constants()) {
       const auto known = std::find(kArithmeticNames.begin(), kArithmeticNames.end(), name);
       if (known == kArithmeticNames.end()) {
         at.fail(unknown_name("arithmetic", name, kArithmeticNames));
       }
-      to_.peak[static_cast<Arithmetic>(known - kArithmeticNames.begin())] = positive(at, at.flop_rate());
+      to_.peak[static_cast<Arithmetic>(known - kArithmeticNames.begin())] = base::positive(at, at.flop_rate());
     }
   }
 
   /// Members left out keep their defaults.
-  void read_physics(const SourcedReader& physics) {
+  void read_physics(const base::SourcedReader& physics) {
     std::vector<std::string> names;
     for (const PhysicsField& field : physics_fields()) names.emplace_back(field.name);
     for (const auto& [name, at] : physics.constants()) {
       const auto known = std::find(names.begin(), names.end(), name);
       if (known == names.end()) at.fail(unknown_name("member", name, names));
       const PhysicsField& field = physics_fields()[static_cast<std::size_t>(known - names.begin())];
-      to_.physics.*field.value = number_within(at, field.low, field.high);
+      to_.physics.*field.value = base::number_within(at, field.low, field.high);
     }
   }
 
-  void read_op_rates(const SourcedReader& rates) {
+  void read_op_rates(const base::SourcedReader& rates) {
     for (const auto& [kind, at] : rates.sections()) {
       at.plain().allow_only({"overhead", "seconds_per_flop", "seconds_per_byte", "seconds_per_block", "spread"});
       OpRate rate;
       rate.overhead = at.constant("overhead").seconds();
-      rate.seconds_per_flop = number_within(at.constant("seconds_per_flop"), 0, 1);
-      rate.seconds_per_byte = number_within(at.constant("seconds_per_byte"), 0, 1);
-      if (at.has("seconds_per_block")) rate.seconds_per_block = number_within(at.constant("seconds_per_block"), 0, 1);
-      rate.spread = number_within(at.constant("spread"), 0, 1000);
+      rate.seconds_per_flop = base::number_within(at.constant("seconds_per_flop"), 0, 1);
+      rate.seconds_per_byte = base::number_within(at.constant("seconds_per_byte"), 0, 1);
+      if (at.has("seconds_per_block"))
+        rate.seconds_per_block = base::number_within(at.constant("seconds_per_block"), 0, 1);
+      rate.spread = base::number_within(at.constant("spread"), 0, 1000);
       to_.op_rates[kind] = rate;
     }
   }
 
-  const SourcedReader& from_;
+  const base::SourcedReader& from_;
   Device& to_;
 };
 
@@ -148,9 +149,9 @@ WrittenOut load_device(const base::JsonReader& asked, const BaseChain& chain) {
   const StoredProfile stored = stored_profile(ProfileKind::kDevice, asked);
   const BaseChain here = chain.with(stored, asked);
   const base::JsonReader file(stored.json, stored.label);
-  check_schema(file, kDeviceSchema);
+  base::check_schema(file, kDeviceSchema);
   allow_device_members(file);
-  Sources::of(file);
+  base::Sources::of(file);
   WrittenOut device{stored.json, {}, {}};
   if (const auto base = file.find("base")) {
     device.json.erase("base");
@@ -160,9 +161,9 @@ WrittenOut load_device(const base::JsonReader& asked, const BaseChain& chain) {
   std::vector<std::string> members = device_members();
   std::erase(members, kScalePointer);  // the machine's, which the file may not know
   demand_members(whole, members);
-  const Sources sources = Sources::of(whole, device.inherited);
-  demand_sources(whole, sources, {"/name", "/kind", "/flash_attention"});
-  read_device(SourcedReader(whole, sources));
+  const base::Sources sources = base::Sources::of(whole, device.inherited);
+  base::demand_sources(whole, sources, {"/name", "/kind", "/flash_attention"});
+  read_device(base::SourcedReader(whole, sources));
   return device;
 }
 
@@ -205,7 +206,7 @@ std::optional<WrittenOut> device_elsewhere(const base::JsonReader& node) {
   return over_base(std::move(own), load_device(*base, {}), base->text());
 }
 
-Device read_device(const SourcedReader& from) {
+Device read_device(const base::SourcedReader& from) {
   Device device;
   DeviceReader(from, device).read();
   return device;

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "base/json_reader.h"
+#include "base/sourced_reader.h"
 #include "hardware_profiles/hardware.h"
-#include "hardware_profiles/sourced_reader.h"
 #include "hardware_profiles/written_out.h"
 
 namespace trivium::hardware {
@@ -22,7 +22,7 @@ std::optional<WrittenOut> device_elsewhere(const base::JsonReader& node);
 const std::vector<std::string>& device_members();
 
 /// The whole device at `from`.
-Device read_device(const SourcedReader& from);
+Device read_device(const base::SourcedReader& from);
 
 /// The whole device, without its sources.
 nlohmann::json device_to_json(const Device& device);

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "hardware_profiles/node_json.h"
 #include "hardware_profiles/quantity_text.h"
 
 namespace trivium::hardware {
@@ -11,16 +12,16 @@ namespace {
 
 const std::vector<std::string> kScalingNames = {"tensor", "block", "mxfp8", "nvfp4"};  // in the order of Scaling
 
-ScaledProduct read_product(const SourcedReader& from) {
+ScaledProduct read_product(const base::SourcedReader& from) {
   constexpr double kSmallest = 1e-3, kLongestRamp = 1e5;
   from.plain().allow_only({"efficiency", "ramp"});
-  return {number_within(from.constant("efficiency"), kSmallest, 2),
-          number_within(from.constant("ramp"), 0, kLongestRamp)};
+  return {base::number_within(from.constant("efficiency"), kSmallest, 2),
+          base::number_within(from.constant("ramp"), 0, kLongestRamp)};
 }
 
 }  // namespace
 
-Fp8Rates read_fp8(const SourcedReader& from) {
+Fp8Rates read_fp8(const base::SourcedReader& from) {
   from.plain().allow_only(
       {"tensor", "block", "mxfp8", "nvfp4", "cast_efficiency", "amax_efficiency", "cast_latency", "amax_latency"});
   Fp8Rates rates;
@@ -29,8 +30,8 @@ Fp8Rates read_fp8(const SourcedReader& from) {
     rates.products[static_cast<Scaling>(i)] = read_product(from.section(kScalingNames[i]));
   }
   if (rates.products.empty()) from.plain().fail("has no products: add tensor, block, mxfp8 or nvfp4");
-  rates.cast_efficiency = number_within(from.constant("cast_efficiency"), kLeastEfficiency, 1);
-  rates.amax_efficiency = number_within(from.constant("amax_efficiency"), kLeastEfficiency, 1);
+  rates.cast_efficiency = base::number_within(from.constant("cast_efficiency"), kLeastEfficiency, 1);
+  rates.amax_efficiency = base::number_within(from.constant("amax_efficiency"), kLeastEfficiency, 1);
   rates.cast_latency = from.constant("cast_latency").seconds();
   rates.amax_latency = from.constant("amax_latency").seconds();
   return rates;

@@ -3,12 +3,12 @@
 
 #include <nlohmann/json_fwd.hpp>
 
+#include "base/sourced_reader.h"
 #include "hardware_profiles/hardware.h"
-#include "hardware_profiles/sourced_reader.h"
 
 namespace trivium::hardware {
 
-Fp8Rates read_fp8(const SourcedReader& from);
+Fp8Rates read_fp8(const base::SourcedReader& from);
 nlohmann::json fp8_to_json(const Fp8Rates& rates);
 
 }  // namespace trivium::hardware

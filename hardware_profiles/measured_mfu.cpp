@@ -6,8 +6,8 @@
 
 #include "base/files.h"
 #include "base/json_reader.h"
+#include "base/sourced_reader.h"
 #include "hardware_profiles/profile_names.h"
-#include "hardware_profiles/sourced_reader.h"
 
 namespace trivium::hardware {
 
@@ -23,13 +23,13 @@ nlohmann::json read_table() {
 
 base::JsonReader checked(const nlohmann::json& json) {
   base::JsonReader file(json, "measured/mfu.json");
-  check_schema(file, "trivium.measured-mfu/2");
+  base::check_schema(file, "trivium.measured-mfu/2");
   file.allow_only({"schema", "best", "runs"});
   return file;
 }
 
 std::int64_t whole(const base::JsonReader& value) {
-  return static_cast<std::int64_t>(std::llround(number_within(value, 0, 1e9)));
+  return static_cast<std::int64_t>(std::llround(base::number_within(value, 0, 1e9)));
 }
 
 }  // namespace
@@ -58,8 +58,8 @@ std::vector<MeasuredRun> measured_runs() {
     run.sequence = whole(at.at("sequence"));
     run.global_batch = whole(at.at("global_batch"));
     run.devices = whole(at.at("devices"));
-    run.iteration_s = number_within(at.at("iteration_s"), 0, 1e9);
-    run.error = number_within(at.at("error"), -1, 10);
+    run.iteration_s = base::number_within(at.at("iteration_s"), 0, 1e9);
+    run.error = base::number_within(at.at("error"), -1, 10);
     run.plan = at.at("plan").text();
     run.run = at.at("case").text();
     run.runs = at.at("runs").text();
@@ -79,9 +79,9 @@ std::vector<MeasuredMfu> measured_mfu() {
     entry.flash_attention = at.at("attention").one_of(kAttentions) == "flash";
     entry.mixture = at.at("kind").one_of(kKinds) == "mixture";
     entry.precision = at.at("precision").one_of(kPrecisions);
-    entry.mfu = number_within(at.at("mfu"), 0, 4);
+    entry.mfu = base::number_within(at.at("mfu"), 0, 4);
     entry.what = at.at("what").text();
-    entry.error = number_within(at.at("error"), -1, 10);
+    entry.error = base::number_within(at.at("error"), -1, 10);
     entry.source = at.at("source").text();
     entry.runs = at.at("runs").text();
     entry.run = at.at("case").text();

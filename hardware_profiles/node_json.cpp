@@ -5,12 +5,12 @@
 #include <vector>
 
 #include "base/quote.h"
+#include "base/sourced_reader.h"
 #include "hardware_profiles/device_json.h"
 #include "hardware_profiles/load.h"
 #include "hardware_profiles/profile_names.h"
 #include "hardware_profiles/profile_store.h"
 #include "hardware_profiles/quantity_text.h"
-#include "hardware_profiles/sourced_reader.h"
 #include "hardware_profiles/this_machine.h"
 
 namespace trivium::hardware {
@@ -35,13 +35,13 @@ Topology read_topology(const base::JsonReader& at) {
   return static_cast<Topology>(index);
 }
 
-Link read_link(const SourcedReader& at) {
+Link read_link(const base::SourcedReader& at) {
   at.plain().allow_only({"bandwidth", "latency", "efficiency"});
   const base::JsonReader bandwidth = at.constant("bandwidth");
   Link link;
-  link.bandwidth = positive(bandwidth, bandwidth.bandwidth());
+  link.bandwidth = base::positive(bandwidth, bandwidth.bandwidth());
   link.latency = at.constant("latency").seconds();
-  link.efficiency = number_within(at.constant("efficiency"), kLeastEfficiency, 1);
+  link.efficiency = base::number_within(at.constant("efficiency"), kLeastEfficiency, 1);
   return link;
 }
 
@@ -63,15 +63,15 @@ int group_size(const std::string& key, const base::JsonReader& at, int devices, 
   return size;
 }
 
-void read_allreduce(const SourcedReader& at, Node& node) {
+void read_allreduce(const base::SourcedReader& at, Node& node) {
   if (at.has("allreduce_bus")) {
     for (const auto& [key, bus] : at.section("allreduce_bus").constants()) {
-      node.allreduce_bus[group_size(key, bus, node.devices)] = positive(bus, bus.bandwidth());
+      node.allreduce_bus[group_size(key, bus, node.devices)] = base::positive(bus, bus.bandwidth());
     }
   }
   if (at.has("gather_bus")) {
     for (const auto& [key, bus] : at.section("gather_bus").constants()) {
-      node.gather_bus[group_size(key, bus, node.devices)] = positive(bus, bus.bandwidth());
+      node.gather_bus[group_size(key, bus, node.devices)] = base::positive(bus, bus.bandwidth());
     }
   }
   if (at.has("allreduce_latency")) {
@@ -82,7 +82,7 @@ void read_allreduce(const SourcedReader& at, Node& node) {
   }
 }
 
-void read_core_sharing(const SourcedReader& at, Node& node) {
+void read_core_sharing(const base::SourcedReader& at, Node& node) {
   if (!at.has("core_sharing")) return;
   if (node.topology != Topology::kSharedMemory) {
     at.plain().at("core_sharing").fail("only cores of one memory are shared by ranks; remove it");
@@ -93,17 +93,17 @@ void read_core_sharing(const SourcedReader& at, Node& node) {
     if (error != std::errc() || end != key.data() + key.size() || bytes < 1) {
       slowdown.fail("must be named by bytes per core, 1 or more, not " + base::quote(key));
     }
-    node.core_sharing[bytes] = number_within(slowdown, 0, kMostCoreSharing);
+    node.core_sharing[bytes] = base::number_within(slowdown, 0, kMostCoreSharing);
   }
 }
 
-void read_fat_tree(const SourcedReader& at, Node& node) {
+void read_fat_tree(const base::SourcedReader& at, Node& node) {
   if (!at.has("fat_tree")) return;
   if (node.adapters == 0) at.plain().at("fat_tree").fail(kNoAdapters);
-  const SourcedReader tree = at.section("fat_tree");
+  const base::SourcedReader tree = at.section("fat_tree");
   tree.plain().allow_only({"leaf_nodes", "oversubscription"});
   node.leaf_nodes = static_cast<int>(tree.constant("leaf_nodes").integer(1, kMostLeafNodes));
-  node.oversubscription = number_within(tree.constant("oversubscription"), 1, kMostOversubscription);
+  node.oversubscription = base::number_within(tree.constant("oversubscription"), 1, kMostOversubscription);
 }
 
 int read_devices(const base::JsonReader& at) {
@@ -111,7 +111,7 @@ int read_devices(const base::JsonReader& at) {
   return static_cast<int>(at.integer(1, kMostDevices));
 }
 
-int read_host_devices(const SourcedReader& at, int devices) {
+int read_host_devices(const base::SourcedReader& at, int devices) {
   if (!at.has("host_devices")) return 0;
   const base::JsonReader value = at.constant("host_devices");
   const auto count = static_cast<int>(value.integer(1, devices));
@@ -121,7 +121,7 @@ int read_host_devices(const SourcedReader& at, int devices) {
 
 base::Bytes read_host_memory(const base::JsonReader& at) {
   if (is_detect(at)) return machine_memory();
-  return positive(at, at.bytes());
+  return base::positive(at, at.bytes());
 }
 
 /// What a whole node has to have. `own`: the node before its base was filled in, which has a name of its own.
@@ -150,11 +150,11 @@ void demand_node(const base::JsonReader& own, const base::JsonReader& whole) {
 Node read_whole(const base::JsonReader& own, const WrittenOut& written) {
   const base::JsonReader profile(written.json, own.file(), own.pointer());
   demand_node(own, profile);
-  const Sources sources = Sources::of(profile, written.inherited);
-  demand_sources(
+  const base::Sources sources = base::Sources::of(profile, written.inherited);
+  base::demand_sources(
       profile, sources,
       {"/name", "/topology", "/asynchronous_lanes", "/device/name", "/device/kind", "/device/flash_attention"});
-  const SourcedReader at(profile, sources);
+  const base::SourcedReader at(profile, sources);
   Node node;
   node.name = profile.at("name").text();
   node.bases = written.bases;
@@ -173,7 +173,7 @@ Node read_whole(const base::JsonReader& own, const WrittenOut& written) {
   }
   if (at.has("network_falloff")) {
     if (node.adapters == 0) profile.at("network_falloff").fail(kNoAdapters);
-    node.network_falloff = number_within(at.constant("network_falloff"), 0, 1);
+    node.network_falloff = base::number_within(at.constant("network_falloff"), 0, 1);
   }
   read_fat_tree(at, node);
   read_core_sharing(at, node);
@@ -181,13 +181,13 @@ Node read_whole(const base::JsonReader& own, const WrittenOut& written) {
   node.asynchronous_lanes = profile.at("asynchronous_lanes").boolean();
   node.host_memory = read_host_memory(at.constant("host_memory"));
   const base::JsonReader host_link = at.constant("host_link");
-  node.host_link = positive(host_link, host_link.bandwidth());
+  node.host_link = base::positive(host_link, host_link.bandwidth());
   if (at.has("devices_per_host_link")) {
     node.devices_per_host_link = static_cast<int>(at.constant("devices_per_host_link").integer(1, node.devices));
   }
   if (at.has("disk")) {
     const base::JsonReader disk = at.constant("disk");
-    node.disk = positive(disk, disk.bandwidth());
+    node.disk = base::positive(disk, disk.bandwidth());
   }
   if (at.has("stacks")) {
     for (const auto& [stack, variant] : at.constant("stacks").members()) node.stacks[stack] = variant.text();
@@ -220,9 +220,9 @@ WrittenOut load_base(const base::JsonReader& asked, const BaseChain& chain) {
 }
 
 WrittenOut written_out(const base::JsonReader& profile, const BaseChain& chain) {
-  check_schema(profile, kNodeSchema);
+  base::check_schema(profile, kNodeSchema);
   profile.allow_only(kNodeMembers);
-  Sources::of(profile);
+  base::Sources::of(profile);
   WrittenOut node{profile.json(), {}, {}};
   const auto device = device_elsewhere(profile);
   if (device) put_device(node, *device);

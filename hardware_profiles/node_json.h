@@ -9,6 +9,8 @@
 
 namespace trivium::hardware {
 
+inline constexpr double kLeastEfficiency = 1e-3;  // of a link: zero would make a transfer infinite
+
 inline constexpr const char* kNodeSchema = "trivium.hardware/1";
 
 /// Members of a node in the order in which they are written.

@@ -9,15 +9,6 @@
 
 namespace trivium::hardware {
 
-std::vector<std::string> names_in(const std::filesystem::path& folder) {
-  std::vector<std::string> names;
-  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
-    if (entry.path().extension() == ".json") names.push_back(entry.path().stem().string());
-  }
-  std::sort(names.begin(), names.end());
-  return names;
-}
-
 std::string unknown_name(const std::string& kind, const std::string& name, const std::vector<std::string>& known) {
   // "h100" is part of many names; the usual machine has its vendor's.
   std::string near;
@@ -28,11 +19,6 @@ std::string unknown_name(const std::string& kind, const std::string& name, const
   if (near.empty()) near = base::nearest(name, known);
   if (!near.empty()) return fmt::format("unknown {} {}; did you mean \"{}\"?", kind, base::quote(name), near);
   return fmt::format("unknown {} {}; known: {}", kind, base::quote(name), base::listed(known));
-}
-
-void check_schema(const base::JsonReader& document, const std::string& schema) {
-  const base::JsonReader given = document.at("schema");
-  if (given.text() != schema) given.fail(fmt::format("found {}; expected \"{}\"", base::quote(given.text()), schema));
 }
 
 bool is_detect(const base::JsonReader& value) { return value.json().is_string() && value.json() == "detect"; }

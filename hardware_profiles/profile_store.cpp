@@ -6,6 +6,7 @@
 #include <filesystem>
 
 #include "base/files.h"
+#include "base/json_folder.h"
 #include "base/quote.h"
 #include "hardware_profiles/cluster_text.h"
 #include "hardware_profiles/load.h"
@@ -54,10 +55,10 @@ StoredProfile find(ProfileKind kind, const std::string& name, const fs::path& fo
     const std::string path = this_machine_path();
     return fs::exists(path) ? read(path, path) : shipped(kGenericCpu);
   }
-  std::vector<std::string> known = names_in(shelf.shipped);
+  std::vector<std::string> known = base::names_in(shelf.shipped);
   if (has(known, name)) return shipped(name);
   if (fs::is_directory(shelf.own)) {
-    const std::vector<std::string> own = names_in(shelf.own);
+    const std::vector<std::string> own = base::names_in(shelf.own);
     if (has(own, name)) return read(shelf.own / (name + ".json"), (shelf.own / (name + ".json")).string());
     known.insert(known.end(), own.begin(), own.end());
   }
@@ -88,11 +89,11 @@ BaseChain BaseChain::with(const StoredProfile& profile, const base::JsonReader& 
   return longer;
 }
 
-std::vector<std::string> shipped_profiles() { return names_in(base::shipped_data("hardware_profiles")); }
+std::vector<std::string> shipped_profiles() { return base::names_in(base::shipped_data("hardware_profiles")); }
 
 std::vector<std::string> user_profiles() {
   const fs::path folder = shelf_of(ProfileKind::kNode).own;
-  return fs::is_directory(folder) ? names_in(folder) : std::vector<std::string>();
+  return fs::is_directory(folder) ? base::names_in(folder) : std::vector<std::string>();
 }
 
 std::string this_machine_path() { return base::user_data() / "profiles" / "this-machine.json"; }

@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "base/files.h"
+#include "base/json_folder.h"
 #include "base/json_reader.h"
 #include "base/quote.h"
 
@@ -40,14 +41,7 @@ HuggingFaceModel load_file(const fs::path& path) {
 
 }  // namespace
 
-std::vector<std::string> shipped_models() {
-  std::vector<std::string> names;
-  for (const auto& entry : fs::directory_iterator(base::shipped_data("models"))) {
-    if (entry.path().extension() == ".json") names.push_back(entry.path().stem().string());
-  }
-  std::sort(names.begin(), names.end());
-  return names;
-}
+std::vector<std::string> shipped_models() { return base::names_in(base::shipped_data("models")); }
 
 namespace {
 

@@ -228,10 +228,12 @@ bool notes_flex_dispatcher(const CsvTable::Row& row) {
   return row.text("notes").find("moe_flex_dispatcher_backend=") != std::string::npos;
 }
 
-/// Switches of Megatron-Bridge's recipes, noted where a table's rows were traced to them, that make a stack another.
-std::string traced_variant(const CsvTable::Row& row) {
-  if (row.given("cuda_graph") == "full_iteration") return "megatron-bridge-graphs";
-  return notes_flex_dispatcher(row) ? "megatron-bridge-flex" : "megatron-bridge";
+/// The variant of a stack that switches of a recipe show, noted where a table's rows were traced to their recipes: the
+/// stack NAME-graphs or NAME-flex. Null where the row has no such switch, or the stack no such variant.
+const program::StackTraits* traced_variant(const CsvTable::Row& row, const program::StackTraits& named) {
+  const bool in_graphs = row.given("cuda_graph") == "full_iteration";
+  if (!in_graphs && !notes_flex_dispatcher(row)) return nullptr;
+  return program::find_stack(named.name + (in_graphs ? "-graphs" : "-flex"));
 }
 
 /// What the row names, or the variant of it that the machine or the row's recipe shows.
@@ -244,7 +246,7 @@ const program::StackTraits* stack_of(const CsvTable::Row& row, const hardware::N
     return nullptr;
   }
   const program::StackTraits& named = program::all_stacks()[*index];
-  if (named.name == "megatron-bridge") return program::find_stack(traced_variant(row));
+  if (const program::StackTraits* variant = traced_variant(row, named)) return variant;
   const auto variant = node.stacks.find(named.name);
   if (variant == node.stacks.end()) return &named;
   const program::StackTraits* shown = program::find_stack(variant->second);

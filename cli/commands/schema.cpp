@@ -11,6 +11,7 @@
 
 #include "base/error.h"
 #include "base/files.h"
+#include "base/json_folder.h"
 #include "base/json_reader.h"
 #include "base/quote.h"
 #include "cli/options/command.h"
@@ -21,14 +22,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-std::vector<std::string> names() {
-  std::vector<std::string> found;
-  for (const auto& entry : fs::directory_iterator(base::shipped_data("schemas"))) {
-    if (entry.path().extension() == ".json") found.push_back(entry.path().stem().string());
-  }
-  std::sort(found.begin(), found.end());
-  return found;
-}
+std::vector<std::string> names() { return base::names_in(base::shipped_data("schemas")); }
 
 /// "plan", "trivium.plan/1" and "plan/1" are one.
 std::string bare(std::string name) {
@@ -62,6 +56,7 @@ void show(const std::string& wanted) {
     auto& parts = schema["$defs"];
     if (parts.contains("plan")) parts["plan"] = program::plan_schema();
     if (parts.contains("training")) parts["training"] = program::training_schema();
+    if (parts.contains("stack")) parts["stack"] = program::stack_schema();
   }
   print(schema.dump(2) + "\n");
 }

@@ -28,6 +28,7 @@ void add_sample(CLI::App& app, int& exit_code);
 void add_scale(CLI::App& app, int& exit_code);
 void add_schema(CLI::App& app, int& exit_code);
 void add_simulate(CLI::App& app, int& exit_code);
+void add_stacks(CLI::App& app, int& exit_code);
 void add_tokenize(CLI::App& app, int& exit_code);
 void add_trial(CLI::App& app, int& exit_code);
 void add_validate(CLI::App& app, int& exit_code);

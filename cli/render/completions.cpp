@@ -9,6 +9,7 @@
 #include "cli/render/help.h"
 #include "hardware_profiles/load.h"
 #include "models/load.h"
+#include "program/plan/stack.h"
 
 namespace trivium::cli {
 namespace {
@@ -58,11 +59,18 @@ Words command_words(const CLI::App& app) {
   return words;
 }
 
+Words stack_names() {
+  Words names;
+  for (const program::StackTraits& stack : program::all_stacks()) names.push_back(stack.name);
+  return names;
+}
+
 /// Values that a positional argument takes: the shell of `completion`, the name of `models`.
 Words positional_words(const CLI::App& command) {
   const std::string name = command.get_name();
   if (name == "models") return models::shipped_models();
   if (name == "profiles") return hardware::shipped_profiles();
+  if (name == "stacks") return stack_names();
   for (const CLI::Option* option : command.get_options()) {
     if (option->get_positional() && !values_of(*option).empty()) return values_of(*option);
   }

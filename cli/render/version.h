@@ -5,7 +5,7 @@
 
 namespace trivium::cli {
 
-/// "0.1.0".
+/// "0.2.0".
 std::string version();
 
 /// Version, commit, compiler and libraries, a line each: what a report of an error should hold.

@@ -4,6 +4,8 @@
 #include <string>
 
 #include "program/plan/fields.h"
+#include "program/plan/stack_file.h"
+#include "program/plan/stack_flags.h"
 
 namespace trivium::program {
 namespace {
@@ -75,6 +77,33 @@ Json training_schema() {
     const Json name{{"enum", {"adamw", "muon"}}};
     json["properties"][field.name] = described(field.help, value.is_array() ? list : value.is_string() ? name : number);
   }
+  return json;
+}
+
+Json stack_schema() {
+  Json json = object_of_nothing();
+  Json& members = json["properties"];
+  members["schema"] = {{"const", kStackSchema}};
+  members["name"] = described("that of the file", {{"type", "string"}});
+  members["description"] = {{"type", "string"}};
+  members["base"] = described("the stack whose flags hold where this one has none", {{"type", "string"}});
+  members["family"] = described("editions of one trainer, whose predictions err alike", {{"type", "string"}});
+  for (const StackFlag& flag : stack_flags()) {
+    const Json value = flag.json({});
+    Json type{{"type", "boolean"}};
+    if (value.is_string()) type = {{"type", "string"}};
+    if (value.is_number_float()) type = {{"type", "number"}, {"minimum", flag.low}, {"maximum", flag.high}};
+    if (value.is_number_integer()) {
+      type = {{"type", "integer"},
+              {"minimum", static_cast<std::int64_t>(flag.low)},
+              {"maximum", static_cast<std::int64_t>(flag.high)}};
+    }
+    members[flag.name] = described(flag.help, type);
+  }
+  members["sources"] =
+      described("JSON pointer of a flag -> where its value comes from",
+                {{"type", "object"}, {"additionalProperties", {{"type", "string"}, {"minLength", 1}}}});
+  json["required"] = {"schema", "name", "description"};
   return json;
 }
 

@@ -1,4 +1,4 @@
-// The stack of the software that executes a plan, as properties of the stack and never of a case.
+// What differs between the trainers that execute a plan. Their values are in stacks/*.json, each with its source.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 
 namespace trivium::program {
 
-/// What differs between trainers that are given the same plan. Rates multiply rules of docs/explanation/cost-model.md.
+/// What differs between trainers that are given the same plan. Each member is a row of program/plan/stack_flags.cpp.
 struct StackTraits {
   std::string name;
   std::string family;                    ///< editions of one trainer, whose predictions err alike; empty: its own
@@ -71,9 +71,9 @@ struct StackTraits {
   bool keeps_half_gradients(DType precision) const { return half_gradients && precision == DType::kFp16; }
 };
 
-/// StackTraits by name: trivium, megatron, megatron-2022, megatron-deepspeed, fsdp, deepspeed-zero3,
-/// deepspeed-zero3-2021, alpa-xla and those of today's trainers, from megatron-core to maxtext. Null for an unknown
-/// name.
+/// The stack of that name, which is a file of stacks/ (program/plan/stack_file.h); null for an unknown name. The first
+/// call reads all of them. Errors: Failure where one cannot be read. The span is sorted by name. Both are thread-safe
+/// and give the same places at every call.
 const StackTraits* find_stack(std::string_view name);
 std::span<const StackTraits> all_stacks();
 

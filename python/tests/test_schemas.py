@@ -128,10 +128,10 @@ class Schemas(unittest.TestCase):
         self.holds(self.written("import", "train.sh", "--cluster", "dgx-a100-80gb:2"))
 
     def test_what_is_shipped(self):
-        for one in ("models", "profiles", "doctor"):
+        for one in ("models", "profiles", "stacks", "doctor"):
             self.holds(self.written(one))
         data = Path(trivium.program()).parent.parent / "share" / "trivium"
-        for folder in ("models", "hardware_profiles"):
+        for folder in ("models", "hardware_profiles", "stacks"):
             files = sorted((data / folder).glob("*.json"))
             self.assertTrue(files)
             for file in files:

@@ -40,7 +40,7 @@ def run_json(*arguments: str) -> Any:
 
 
 def version() -> str:
-    """Of the program: "0.1.0"."""
+    """Of the program: "0.2.0"."""
     return run_text(["--version"]).split()[1]
 
 

@@ -17,7 +17,7 @@ if(TRIVIUM_SANITIZE)
 endif()
 
 # What multiplies matrices, and what does not: two files of each instruction set where files are compiled together
-# (TRIVIUM_UNITY), as most of the time goes into the templates of a matrix product, which five of them share.
+# (CMAKE_UNITY_BUILD), as most of the time goes into the templates of a matrix product, which five of them share.
 set(cpu_products cpu/variants/attention.cpp cpu/variants/attention_backward.cpp cpu/variants/attention_block.cpp
   cpu/variants/expert_matmul.cpp cpu/variants/matmul.cpp cpu/variants/newton_schulz.cpp)
 set(cpu_loops cpu/variants/activation.cpp cpu/variants/latent.cpp cpu/variants/loss.cpp cpu/variants/norm.cpp cpu/variants/optimizer_loops.cpp
@@ -28,7 +28,7 @@ set_source_files_properties(${cpu_loops} PROPERTIES UNITY_GROUP loops)
 foreach(variant IN LISTS cpu_variants)
   set(target trivium_runtime_cpu_${variant})
   add_library(${target} OBJECT ${cpu_products} ${cpu_loops})
-  set_target_properties(${target} PROPERTIES UNITY_BUILD ${TRIVIUM_UNITY} UNITY_BUILD_MODE GROUP)
+  set_target_properties(${target} PROPERTIES UNITY_BUILD "${trivium_unity}" UNITY_BUILD_MODE GROUP)
   trivium_common(${target})
   target_compile_options(${target} PRIVATE ${cpu_flags} ${cpu_flags_${variant}})
   target_compile_definitions(${target} PRIVATE TRIVIUM_CPU_VARIANT=${variant})

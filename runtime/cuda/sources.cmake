@@ -8,5 +8,5 @@ list(APPEND runtime_sources
   ${CMAKE_CURRENT_LIST_DIR}/../nccl/share_bytes.cpp)
 list(APPEND runtime_depends ${CMAKE_DL_LIBS} ${TRIVIUM_FMT})
 if(TRIVIUM_HAS_CUDA AND NOT TARGET trivium_cuda)
-  add_subdirectory(${CMAKE_CURRENT_LIST_DIR} ${CMAKE_BINARY_DIR}/cuda_module)
+  add_subdirectory(${CMAKE_CURRENT_LIST_DIR} ${PROJECT_BINARY_DIR}/cuda_module)
 endif()

@@ -2,5 +2,5 @@
 list(APPEND runtime_sources ${CMAKE_CURRENT_LIST_DIR}/loader.cpp)
 list(APPEND runtime_depends ${CMAKE_DL_LIBS} ${TRIVIUM_FMT})
 if(NOT TARGET trivium_mpi)
-  add_subdirectory(${CMAKE_CURRENT_LIST_DIR} ${CMAKE_BINARY_DIR}/mpi_module)
+  add_subdirectory(${CMAKE_CURRENT_LIST_DIR} ${PROJECT_BINARY_DIR}/mpi_module)
 endif()

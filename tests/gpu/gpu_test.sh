@@ -7,8 +7,7 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 mkdir -p "$work"/{straw,models,tests/gpu,tests/package,docs,build/gpu/bin,build/gpu-packages}
 cp "$source/dev" "$work"
-cp "$source/tests/gpu/gpu.sh" "$work/tests/gpu"
-cp "$source/tests/package/package.sh" "$work/tests/package"
+cp -r "$source/dev.d" "$work"
 cp "$source"/models/gpt2-*.json "$work/models"
 
 straw() {
@@ -53,7 +52,7 @@ straw "$work/straw/cmake" <<'END'
 [ "$*" != --version ] || { echo "cmake version 3.25.1"; exit; }
 echo "cmake $*" >>cmake.calls
 case "$*" in
-  *-DTRIVIUM_TESTS=ON*) [ "${STRAW:-}" != no-tests ] ;;
+  *-DBUILD_TESTING=ON*) [ "${STRAW:-}" != no-tests ] ;;
   *cuda_gpu_test*) [ "${STRAW:-}" != no-tests ] && cp straw/tests build/gpu/bin/cuda_gpu_test && cp straw/ops build/gpu/bin/bench_cuda ;;
 esac
 END
@@ -147,7 +146,7 @@ holds some-fail "${parts[@]}" "NVIDIA H100 80GB HBM3; memory as in dgx-h100-80gb
   "micro-batch  32  --cuda-graphs on                                   1000 tokens/s" \
   "parts in which something failed: 2" "build ops splits kills speed calibrate ask for up to 1830 s, and there are 540"
 grep -q '"vocab": 50304' "$work/build/gpu/gpt2-124m.json.model.json" || wrong some-fail "the vocabulary is not padded"
-grep -q 'cmake.*-DTRIVIUM_UNITY=ON' "$work/cmake.calls" || wrong some-fail "not built as in the other presets"
+grep -q 'cmake.*-DCMAKE_UNITY_BUILD=ON' "$work/cmake.calls" || wrong some-fail "not built as in the other presets"
 
 table all-fails 1
 holds all-fails "${parts[@]}" "single ops                                   failed (exit 1); build/gpu/ops.log" "one rank, fp32                               failed (exit 1)" "one rank, bf16                               failed (exit 1)" \
@@ -192,7 +191,7 @@ grep -q 'no part "walks": build ops splits kills speed calibrate' "$work/unknown
 
 table no-tests 1
 holds no-tests "${parts[@]}" "the tests could not be built" "gpt2-774m        micro-batch  16        1000 tokens/s"
-grep -q 'cmake.*-DTRIVIUM_TESTS=OFF' "$work/cmake.calls" || wrong no-tests "not configured without the tests"
+grep -q 'cmake.*-DBUILD_TESTING=OFF' "$work/cmake.calls" || wrong no-tests "not configured without the tests"
 # Neither a network nor packages brought along: what is here may do.
 rmdir "$work/build/gpu-packages"
 table no-network 1 build speed

@@ -51,6 +51,8 @@ READERS = {
     "hardware node, planned on": Reader(["node.json", "gpu-node.json", "based-node.json"], ["plan", *HERE, "{}"]),
     "this machine's profile": Reader(["data/trivium/profiles/this-machine.json"], ["simulate", *HERE, "this-machine"],
                                      folder="data", environment={"XDG_DATA_HOME": "{}"}, traps=False),
+    "stack": Reader(["data/trivium/stacks/own.json"], ["stacks", "own"], folder="data", environment={"XDG_DATA_HOME": "{}"},
+                    traps=False),
     "cluster": Reader(["cluster.json", "linked.json"], ["simulate", "--model", "seeds/toy.json", "--cluster", "{}", "--data", "16", "--global-batch",
                                                           "16", "--micro-batch", "1"]),
     "run record": Reader(["run.json"], ["replan", "{}", "--json"]),
@@ -150,6 +152,12 @@ def make_seeds(program, place, tree):
     write("linked.json", {"schema": "trivium.cluster/1", "name": "two sites", "groups": [
         {"node": "dgx-a100-80gb", "count": 1}, {"node": "dgx-a100-40gb", "count": 1}],
         "links": [{"between": [0, 1], "bandwidth": "10 Gb/s", "latency": "1 ms", "source": "this test"}]})
+    os.makedirs(at("data", "trivium", "stacks"))
+    write("data/trivium/stacks/own.json", {
+        "schema": "trivium.stack/1", "name": "own", "description": "Ours", "base": "megatron", "family": "", "issue": 2.5,
+        "logit_bytes": 4, "bucket_elements": 1000, "expert_dispatch": "deepep", "peer_buffers": True,
+        "sources": {f"/{flag}": "measured" for flag in ("issue", "logit_bytes", "bucket_elements", "expert_dispatch",
+                                                        "peer_buffers")}})
     os.makedirs(at("data", "trivium", "profiles"))
     shutil.copy(at("node.json"), at("data", "trivium", "profiles", "this-machine.json"))
     job = ["--model", "seeds/toy.json", "--cluster", "seeds/node.json", "--global-batch", "4"]

@@ -23,7 +23,7 @@ set(moved ${WORK}/moved)
 foreach(file bin/trivium share/man/man1/trivium.1.gz share/man/man1/trivium-plan.1.gz
     share/bash-completion/completions/trivium share/zsh/site-functions/_trivium
     share/fish/vendor_completions.d/trivium.fish share/doc/trivium/LICENSE share/trivium/models/gpt2-124m.json
-    share/trivium/hardware_profiles/measured/errors.json share/trivium/hardware_profiles/devices
+    share/trivium/stacks/megatron-core.json share/trivium/hardware_profiles/measured/errors.json share/trivium/hardware_profiles/devices
     share/trivium/schemas/plan.json include/trivium/planner/search/search.h)
   if(NOT EXISTS ${moved}/${file})
     message(FATAL_ERROR "${file} is not installed")

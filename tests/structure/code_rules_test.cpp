@@ -20,7 +20,8 @@ TEST_F(MadeUpTree, InterpretersKnowNoJob) {
 }
 
 TEST_F(MadeUpTree, NothingIsDecidedByAStacksName) {
-  write("program/plan/stack.cpp", "h.name = \"megatron\";\nh.name = \"fsdp\";\nif (name == \"fsdp\")\n");
+  write("stacks/megatron.json", "{}");
+  write("stacks/fsdp.json", "{}");
   write("simulator/cost/a.cpp", "if (stack.name == \"fsdp\") {\nif (name.starts_with(\"mega\")) {\n");
   write("cli/b.cpp", "add(\"fsdp\");\nif (text == \"other\")\nreturn stack != \"megatron\";\n");
   EXPECT_THAT(stacks_in_branches(root()),

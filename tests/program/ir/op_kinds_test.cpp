@@ -195,16 +195,6 @@ TEST(OpWork, OfNarrowMomentsIsFewerBytes) {
   EXPECT_NEAR(op.bytes, 19 * 22 / 30.0, 1e-12);
 }
 
-TEST(StackTraits, AreFoundByName) {
-  for (const char* name : {"trivium", "megatron", "megatron-2022", "megatron-deepspeed", "megatron-deepspeed-vtrain",
-                           "fsdp", "deepspeed-zero3", "deepspeed-zero3-2021", "alpa-xla"}) {
-    ASSERT_NE(find_stack(name), nullptr) << name;
-    EXPECT_EQ(find_stack(name)->name, name);
-  }
-  EXPECT_EQ(all_stacks().size(), 29u);
-  EXPECT_EQ(find_stack("megatron-2099"), nullptr);
-}
-
 TEST(RateKind, TellsAttentionApartByItsKernels) {
   EXPECT_EQ(name_of(rate_kind_of(attention(OpKind::kAttention, false))), "attention");
   EXPECT_EQ(name_of(rate_kind_of(attention(OpKind::kAttention, true))), "flash_attention");

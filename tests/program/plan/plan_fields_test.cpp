@@ -117,6 +117,7 @@ std::string values_of(const PlanField& field) {
   if (field.kind == FieldKind::kFlag) return "true, false";
   if (field.kind == FieldKind::kOrder) return "the four dimensions in any order";
   if (field.kind == FieldKind::kShare) return "above 0, at most 1";
+  if (std::string_view(field.name) == "stack") return "one of the [stacks](stacks.md)";
   if (field.names != nullptr) {
     return fmt::format("{}`{}`", field.is_list() ? "a list of " : "", fmt::join(field.names(), "`, `"));
   }

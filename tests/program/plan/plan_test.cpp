@@ -28,41 +28,13 @@ TEST(Plan, CountsRanksChunksAndMicroBatches) {
   EXPECT_EQ(micro_batches(plan, 1536), 128);  // 1536 / (4 x 3)
 }
 
-TEST(Stack, IsFoundByEveryNameItIsKnownBy) {
+TEST(Stack, IsFoundByItsName) {
   std::set<std::string> names;
   for (const StackTraits& stack : all_stacks()) {
     EXPECT_EQ(find_stack(stack.name), &stack);
-    names.insert(stack.name);
+    EXPECT_TRUE(names.insert(stack.name).second) << stack.name;
   }
-  EXPECT_EQ(names, (std::set<std::string>{"trivium",
-                                          "megatron",
-                                          "megatron-2022",
-                                          "megatron-deepspeed",
-                                          "megatron-deepspeed-vtrain",
-                                          "fsdp",
-                                          "deepspeed-zero3",
-                                          "deepspeed-zero3-2021",
-                                          "alpa-xla",
-                                          "fsdp-flash2",
-                                          "nanotron",
-                                          "megatron-nemo1",
-                                          "megatron-nemo2",
-                                          "megatron-bridge",
-                                          "megatron-bridge-flex",
-                                          "megatron-bridge-graphs",
-                                          "megatron-nemo-mlperf",
-                                          "megatron-core",
-                                          "megatron-core-0.8",
-                                          "megatron-core-moe",
-                                          "megatron-core-dev-23e00ed",
-                                          "torchtitan-fsdp2",
-                                          "torchtitan-fsdp2-eager",
-                                          "automodel-fsdp2",
-                                          "kempnerforge-fsdp2",
-                                          "internevo",
-                                          "paxml",
-                                          "maxtext",
-                                          "colossalai"}));
+  EXPECT_TRUE(names.contains(Plan{}.stack));
   EXPECT_EQ(find_stack("megatron-2077"), nullptr);
 }
 

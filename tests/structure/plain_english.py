@@ -48,7 +48,7 @@ def prose_of(page: str) -> Iterator[tuple[int, str]]:
     for number, line in enumerate(page.splitlines(), 1):
         if line.lstrip().startswith("```"):
             inside = not inside
-        elif not inside and not line.startswith("    "):
+        elif not inside:
             yield number, re.sub(r"\]\([^)]*\)", "]", re.sub(r"`[^`]*`", "``", line))
 
 

@@ -89,7 +89,7 @@ std::string exclusion(const SearchRequest& request, const program::Plan& plan, c
   }
   for (const TrainerRule& rule : request.trainer->rules) {
     const bool of_these = std::ranges::any_of(usual.values, [&](const auto& one) { return one.first == rule.field; });
-    if (of_these && !rule.holds(plan)) return rule.says;
+    if (of_these && !rule.holds(plan, request.job)) return rule.says;
   }
   return "";
 }

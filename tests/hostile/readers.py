@@ -53,6 +53,9 @@ READERS = {
                                      folder="data", environment={"XDG_DATA_HOME": "{}"}, traps=False),
     "stack": Reader(["data/trivium/stacks/own.json"], ["stacks", "own"], folder="data", environment={"XDG_DATA_HOME": "{}"},
                     traps=False),
+    "stack of a job": Reader(["data/trivium/stacks/own.json"],
+                             ["simulate", "--model", "seeds/toy.json", "--cluster", "generic-cpu", "--global-batch", "16", "--stack", "own"],
+                             folder="data", environment={"XDG_DATA_HOME": "{}"}, traps=False),
     "cluster": Reader(["cluster.json", "linked.json"], ["simulate", "--model", "seeds/toy.json", "--cluster", "{}", "--data", "16", "--global-batch",
                                                           "16", "--micro-batch", "1"]),
     "run record": Reader(["run.json"], ["replan", "{}", "--json"]),
@@ -167,8 +170,8 @@ def make_seeds(program, place, tree):
             "2", "--virtual-stages", "2", "--schedule", "interleaved", "--data", "2", "-o", "seeds/plan-split.json")
     with open(at("result.json"), "wb") as result:
         result.write(trivium("plan", *job, "--best", "2", "--json"))
-    trivium("run", *job, "--ranks", "1", "--micro-batch", "1", "--corpus", "seeds/text.txt", "--steps", "2", "--checkpoint",
-            "seeds/ck", "--record", "seeds/run.json", "--trace", "seeds/trace.json")
+    trivium("run", "seeds/plan-run.json", "--corpus", "seeds/text.txt", "--steps", "2", "--checkpoint", "seeds/ck",
+            "--record", "seeds/run.json", "--trace", "seeds/trace.json")
     shutil.copy(at("run.json"), at("history", "run.json"))
     trivium("tokenize", "seeds/text.txt", "-o", "seeds/tokens.bin")
     trivium("checkpoint", "convert", "seeds/ck", "seeds/hf/model.safetensors")

@@ -217,9 +217,9 @@ class DeepspeedImport {
 
 }  // namespace
 
-bool is_deepspeed(std::string_view text, const std::string& where) {
-  if (is_json(text)) return true;
-  const Script script = read_script(text, where);
+bool is_deepspeed(const ImportRequest& request) {
+  if (is_json(request.text)) return true;
+  const Script script = read_script(request.text, request.where, request.surroundings);
   return std::any_of(script.arguments.begin(), script.arguments.end(),
                      [](const Argument& argument) { return argument.name == "deepspeed"; });
 }
@@ -229,7 +229,7 @@ Imported import_deepspeed(const ImportRequest& request) {
     const nlohmann::json json = parse(request.text, request.where);
     return DeepspeedImport(request, Settings(Script{}, request.where), json).read();
   }
-  Script script = read_script(request.text, request.where);
+  Script script = read_script(request.text, request.where, request.surroundings);
   std::string document;
   for (const std::string& text : script.documents) {
     if (is_json(text)) document = text;

@@ -106,6 +106,10 @@ std::vector<Argument> Settings::unread() const {
 }
 
 void lose_unread(const Settings& settings, std::vector<Loss>& losses) {
+  for (const shell::Assumption& made : settings.script().assumptions) {
+    const std::string place = made.file.empty() ? "" : base::one_line(made.file) + ", ";
+    losses.push_back({fmt::format("{}line {}", place, made.line), base::one_line(made.text)});
+  }
   const std::vector<Argument> rest = settings.unread();
   if (settings.script().is_dump) {
     if (!rest.empty())

@@ -140,7 +140,7 @@ class TorchtitanImport {
   // The TOML itself, or the here-document with sections in a script, which tells the processes.
   static Script script_of(const ImportRequest& request) {
     if (!request.text.starts_with("#!")) return read_assignments(request.text, request.where);
-    Script shell = read_script(request.text, request.where);
+    Script shell = read_script(request.text, request.where, request.surroundings);
     for (const std::string& document : shell.documents) {
       if (document.find("[model]") == std::string::npos) continue;
       Script script = read_assignments(document, request.where);

@@ -73,8 +73,14 @@ std::vector<std::string> Interpreter::braces(const std::string& word, int depth)
       if (close == std::string::npos) return {word};
       const std::string inside = word.substr(i + 1, close - i - 1);
       std::vector<std::string> choices;
-      int first = 0, last = 0, used = 0;
-      if (std::sscanf(inside.c_str(), "%5d..%5d%n", &first, &last, &used) == 2 &&
+      int first = 0, last = 0, step = 0, used = 0;
+      if (std::sscanf(inside.c_str(), "%5d..%5d..%5d%n", &first, &last, &step, &used) == 3 && step > 0 &&
+          used == static_cast<int>(inside.size()) && std::abs(last - first) / step < 10'000) {
+        for (int n = first; first <= last ? n <= last : n >= last; n += first <= last ? step : -step) {
+          choices.push_back(std::to_string(n));
+        }
+        if (choices.empty()) continue;
+      } else if (std::sscanf(inside.c_str(), "%5d..%5d%n", &first, &last, &used) == 2 &&
           used == static_cast<int>(inside.size()) && std::abs(last - first) < 10'000) {
         for (int n = first; first <= last ? n <= last : n >= last; n += first <= last ? 1 : -1) {
           choices.push_back(std::to_string(n));
@@ -260,7 +266,7 @@ std::string Interpreter::arithmetic_text(std::string_view inside) {
   const auto value = arithmetic(expression);
   if (value) return std::to_string(*value);
   std::string shown = with_dollars(expression);
-  return std::string(1, kHoleBegin) + "((" + shown + "))" + kHoleEnd;
+  return hole_for("((" + shown + "))");
 }
 
 std::string Interpreter::substitute(const std::string& command) {

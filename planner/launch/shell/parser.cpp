@@ -4,6 +4,7 @@
 #include <array>
 #include <cctype>
 
+#include "planner/launch/shell/reading.h"
 #include "planner/launch/shell/syntax.h"
 
 namespace trivium::planner::launch::shell {
@@ -89,10 +90,20 @@ class Parser {
         at_ = checked([&] { return end_of_dollar(text_, at_); });
         continue;
       }
+      if (c == '<' && placeholder()) continue;
       if (kMeta.find(c) != std::string_view::npos) break;
       part();
     }
     return std::string(text_.substr(begin, at_ - begin));
+  }
+
+  /// `<Specify path>` where a value belongs: of templates, which bash itself refuses.
+  bool placeholder() {
+    if (at_ == 0 || (text_[at_ - 1] != '=' && text_[at_ - 1] != '/' && text_[at_ - 1] != '-')) return false;
+    const std::size_t end = text_.find_first_of(">\n;&|$'\"", at_ + 1);
+    if (end == std::string_view::npos || text_[end] != '>' || end == at_ + 1) return false;
+    at_ = end + 1;
+    return true;
   }
 
   template <typename Find>
@@ -120,6 +131,8 @@ class Parser {
           return end_of_backticks(text_, at_);
         case '$':
           return end_of_dollar(text_, at_);
+        case kHoleBegin:
+          return std::min(text_.find(kHoleEnd, at_), text_.size() - 1) + 1;
         default:
           return at_ + 1;
       }
@@ -474,7 +487,7 @@ class Parser {
         assigned.elements.push_back(std::move(element));
       }
       ++at_;
-    } else if (at_ < text_.size() && kMeta.find(peek()) == std::string_view::npos && !starts("\\\n")) {
+    } else if (at_ < text_.size() && (kMeta.find(peek()) == std::string_view::npos || peek() == '<') && !starts("\\\n")) {
       assigned.value = word();
     }
     made.assigned.push_back(std::move(assigned));

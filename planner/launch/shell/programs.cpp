@@ -10,6 +10,7 @@ namespace {
 
 constexpr std::size_t kMostStarted = 2000;
 constexpr std::size_t kManyOptions = 4;
+constexpr std::size_t kLongestHole = 60;
 
 std::string base_of(const std::string& path) { return path.substr(path.find_last_of('/') + 1); }
 
@@ -184,7 +185,7 @@ Status Interpreter::run_program(std::vector<std::string> words) {
   } else if (has_many || (substituting_ == 0 && std::ranges::any_of(words, is_script))) {
     start(std::move(words));
   } else if (output_ != nullptr) {
-    emit(std::string(1, kHoleBegin) + "(" + with_dollars(all_of(words)) + ")" + kHoleEnd);
+    emit(hole_for("(" + with_dollars(all_of(words)).substr(0, kLongestHole) + ")"));
     status = kUnknown;
   } else {
     status = name == "grep" || name == "which" || name == "command" || name == "diff" || name == "cmp" ? kUnknown : 0;

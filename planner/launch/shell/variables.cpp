@@ -41,7 +41,12 @@ bool Interpreter::is_set(const std::string& name) const {
 }
 
 std::string Interpreter::hole_for(const std::string& name) const {
-  return std::string(1, kHoleBegin) + name + kHoleEnd;
+  // What is read again as a script must not end or open anything there.
+  std::string plain;
+  for (const char c : name) {
+    if (c != kHoleBegin && c != kHoleEnd) plain += std::string_view("\"'`\\$\n").find(c) == std::string_view::npos ? c : '.';
+  }
+  return std::string(1, kHoleBegin) + plain + kHoleEnd;
 }
 
 std::string Interpreter::value_of(const std::string& name) {

@@ -139,6 +139,9 @@ void run_capture(const CaptureOptions& options) {
     base::say("warning: this system grants no name spaces: what {} writes outside its working copy is written\n", title);
   }
   const std::vector<RecordedStart> starts = read_records(folder);
+  for (const std::string& file : missing_files(folder)) {
+    base::say("warning: {} is not there; what it sets is not known\n", base::one_line(file));
+  }
   if (outcome.timed_out) base::say("warning: {} was ended after {} s\n", title, options.limit);
   if (starts.empty()) {
     throw base::Failure(base::ErrorKind::kInput,

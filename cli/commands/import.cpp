@@ -55,6 +55,13 @@ void check_plan(const nlohmann::json& plan, const std::string& from) {
   }
 }
 
+/// One line of what was read.
+void say_read(const program::Job& job) {
+  const program::Training& t = job.training;
+  base::say("read: {}, {} layers of {}; {}; batch {} x {} tokens, {}\n", base::one_line(job.model.name), job.model.layers,
+            job.model.hidden, program::summary(job.plan), t.global_batch, t.sequence, program::name_of(job.plan.precision));
+}
+
 /// The file is read as it is; whether the cluster can run it is another question.
 void warn_of_hardware(const program::Job& job, const hardware::Cluster& cluster) {
   if (program::check(job)) return;
@@ -83,6 +90,7 @@ void run(const ImportOptions& options) {
   const launch::Trainer from = options.from.empty() ? launch::trainer_of(request)
                                                     : launch::find_trainer(options.from)->trainer;
   const launch::Imported imported = launch::import_plan(request, from);
+  say_read(imported.job);
   for (const launch::Loss& loss : imported.losses) base::say("warning: {}: {}\n", brief(loss.field), brief(loss.what));
   warn_of_hardware(imported.job, cluster);
   program::PlanFile file;

@@ -98,8 +98,12 @@ conda() { return 0; }
 ulimit() { return 0; }
 activate() { return 0; }
 command_not_found_handle() { return 0; }
+source() {
+  if [ -e "$1" ] || type -P -- "$1" >/dev/null; then builtin source "$@"; return; fi
+  printf '%s\n' "$1" >> "$TRIVIUM_RECORDS/missing"; return 0
+}
 command() { case "$1" in -v|-V) builtin command "$@";; *) "$@";; esac; }
-export -f cd module conda ulimit activate command_not_found_handle
+export -f cd module conda ulimit activate source command_not_found_handle
 PATH="$TRIVIUM_BIN:${PATH//$TRIVIUM_BIN:/}"
 )sh";
 
@@ -174,6 +178,11 @@ std::vector<RecordedStart> read_records(const fs::path& folder) {
     starts.push_back(std::move(start));
   }
   return starts;
+}
+
+std::vector<std::string> missing_files(const fs::path& folder) {
+  const fs::path list = folder / "records" / "missing";
+  return fs::exists(list) ? split(base::read_file(list), '\n') : std::vector<std::string>{};
 }
 
 std::string script_of(const std::vector<RecordedStart>& starts, const std::string& title) {

@@ -21,6 +21,9 @@ struct RecordedStart {
 /// In the order of the calls.
 std::vector<RecordedStart> read_records(const std::filesystem::path& folder);
 
+/// Files that the command sources, and that are not there.
+std::vector<std::string> missing_files(const std::filesystem::path& folder);
+
 /// The starts as a script that `trivium import` reads.
 std::string script_of(const std::vector<RecordedStart>& starts, const std::string& title);
 

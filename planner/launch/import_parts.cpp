@@ -44,6 +44,14 @@ void read_kinds(Settings& settings, Model& model, std::vector<Loss>& losses) {
   model.norm = norm == "RMSNorm" || norm == "rmsnorm" ? models::Norm::kRmsNorm : models::Norm::kLayerNorm;
   if (settings.has({"swiglu"})) model.activation = Activation::kSwiglu;
   if (settings.has({"quick-geglu"})) model.activation = Activation::kGeglu;
+  // Megatron-DeepSpeed of BigScience: liglu, geglu, reglu, swiglu.
+  if (const auto glu = settings.text({"glu-activation"})) {
+    model.activation = *glu == "swiglu" ? Activation::kSwiglu : Activation::kGeglu;
+    if (*glu != "swiglu" && *glu != "geglu") losses.push_back({"--glu-activation", base::one_line(*glu) + " taken as geglu"});
+  }
+  if (settings.has({"embed-layernorm", "use-embedding-layernorm"})) {
+    losses.push_back({"--embed-layernorm", "the norm of the embeddings is not modelled; its time and memory are small"});
+  }
   if (settings.has({"squared-relu"})) {
     model.activation = Activation::kSquaredRelu;
   }
@@ -52,7 +60,7 @@ void read_kinds(Settings& settings, Model& model, std::vector<Loss>& losses) {
   const std::string positions = settings.text({"position-embedding-type"}).value_or("learned_absolute");
   if (positions == "learned_absolute") {
     model.positions = Positions::kLearned;
-  } else if (positions == "none") {
+  } else if (positions == "none" || positions == "alibi") {  // ALiBi adds a slope to scores: no parameters
     model.positions = Positions::kNone;
   } else {
     model.positions = Positions::kRotary;
@@ -164,7 +172,7 @@ Model read_model(Settings& settings, const ImportRequest& request, std::vector<L
       is_given ? settings.count({"num-attention-heads"}).value_or(0) : needed(settings, "num-attention-heads");
   model.head_dim = settings.count({"kv-channels"}).value_or(0);
   model.max_sequence = settings.count({"max-position-embeddings"}).value_or(0);
-  model.vocab = settings.count({"vocab-size", "padded-vocab-size"}).value_or(0);
+  model.vocab = settings.count({"vocab-size", "padded-vocab-size", "pad-vocab-size-to"}).value_or(0);
   const bool groups = settings.has({"group-query-attention"});
   const auto group_count = settings.count({"num-query-groups", "num-key-value-heads"});
   const bool is_old = settings.has({"num-key-value-heads"});
@@ -222,6 +230,10 @@ void read_training(Settings& settings, const ImportRequest& request, program::Jo
   o.min_learning_rate = settings.number({"min-lr"}).value_or(0);
   o.warmup_steps = settings.count({"lr-warmup-iters"}, 0, kMost).value_or(0);
   o.decay_steps = settings.count({"lr-decay-iters"}, 0, kMost).value_or(0);
+  const std::int64_t of_step = std::max<std::int64_t>(1, t.global_batch);
+  if (const auto warmup = settings.count({"lr-warmup-samples"}, 0, kMost)) o.warmup_steps = *warmup / of_step;
+  if (const auto decay = settings.count({"lr-decay-samples"}, 0, kMost)) o.decay_steps = *decay / of_step;
+  if (settings.has({"rampup-batch-size"})) losses.push_back({"--rampup-batch-size", "the batch is taken as it is after the ramp"});
   o.weight_decay = settings.number({"weight-decay"}).value_or(o.weight_decay);
   o.beta1 = settings.number({"adam-beta1"}).value_or(o.beta1);
   o.beta2 = settings.number({"adam-beta2"}).value_or(o.beta2);

@@ -64,7 +64,7 @@ std::optional<std::string> Interpreter::content_of(const std::string& path) {
 bool Interpreter::run_file(const std::string& path, const std::vector<std::string>& arguments, bool own_shell) {
   const auto content = content_of(path);
   if (!content) return false;
-  if (++depth_ > 300 || reading_.sourced.size() > 200) fail("files source each other without end");
+  if (++depth_ > 300 || reading_.sourced.size() > 2000) fail("files source each other without end");
   reading_.sourced.push_back(path);
   const std::string file = std::exchange(file_, path);
   const int line = line_;

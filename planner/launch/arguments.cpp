@@ -16,8 +16,6 @@ namespace {
 
 constexpr std::size_t kLineWidth = 110;
 
-bool is_name(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; }
-
 std::vector<std::string> lines_of(std::string_view text) {
   std::vector<std::string> lines;
   std::istringstream stream{std::string(text)};

@@ -405,7 +405,8 @@ std::string Interpreter::modified(const std::string& name, std::string value, bo
     case ',':
       return upper_or_lower(std::move(value), false, twice);
     case '/': {
-      const std::size_t slash = word.find('/');
+      std::size_t slash = word.find('/');
+      while (slash != std::string_view::npos && slash > 0 && word[slash - 1] == '\\') slash = word.find('/', slash + 1);
       const std::string by = slash == std::string_view::npos ? "" : expand_text(word.substr(slash + 1));
       return replaced(value, expand_pattern(word.substr(0, slash)), by, twice);
     }

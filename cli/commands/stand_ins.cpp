@@ -87,7 +87,7 @@ echo "Submitted batch job 1"
 )sh";
 
 constexpr std::string_view kHosts = "#!/bin/bash\nfor i in $(seq 0 $((${SLURM_NNODES:-1} - 1))); do echo host$i; done\n";
-constexpr std::string_view kGpus =
+constexpr std::string_view kGpuList =
     "#!/bin/bash\nfor i in $(seq 0 $((${TRIVIUM_GPUS:-8} - 1))); do case \"$*\" in *index*) echo $i;; *) echo \"GPU $i\";; esac; done\n";
 constexpr std::string_view kNothing = "#!/bin/bash\nexit 0\n";
 
@@ -112,7 +112,7 @@ void write_program(const fs::path& path, std::string_view text) {
   fs::permissions(path, fs::perms::owner_all);
 }
 
-std::vector<std::string> split(const std::string& text, char at) {
+std::vector<std::string> fields_between(const std::string& text, char at) {
   std::vector<std::string> parts;
   for (std::size_t from = 0; from < text.size();) {
     const std::size_t end = std::min(text.find(at, from), text.size());
@@ -146,7 +146,7 @@ void write_stand_ins(const fs::path& folder) {
   }
   write_program(folder / "bin" / "sbatch", kBatch);
   write_program(folder / "bin" / "scontrol", kHosts);
-  write_program(folder / "bin" / "nvidia-smi", kGpus);
+  write_program(folder / "bin" / "nvidia-smi", kGpuList);
   for (const char* name : {"pip", "pip3", "git", "wget", "curl", "scancel", "squeue", "sinfo", "wandb", "huggingface-cli",
                            "kubectl", "rsync", "scp", "aws", "gsutil", "module", "conda", "sleep", "apt-get", "rocm-smi"}) {
     write_program(folder / "bin" / name, kNothing);
@@ -164,12 +164,12 @@ std::vector<RecordedStart> read_records(const fs::path& folder) {
     if (entry.path().extension() == ".words") names.insert(entry.path().stem().string());
   }
   std::vector<std::string> header;
-  if (fs::exists(records / "header")) header = split(base::read_file(records / "header"), '\n');
+  if (fs::exists(records / "header")) header = fields_between(base::read_file(records / "header"), '\n');
   std::vector<RecordedStart> starts;
   for (const std::string& name : names) {
     RecordedStart start;
-    start.words = split(base::read_file(records / (name + ".words")), '\0');
-    start.prefix = split(base::read_file(records / (name + ".prefix")), '\037');
+    start.words = fields_between(base::read_file(records / (name + ".words")), '\0');
+    start.prefix = fields_between(base::read_file(records / (name + ".prefix")), '\037');
     start.batch_header = header;
     for (int k = 0; fs::exists(records / fmt::format("{}.name.{}", name, k)); ++k) {
       start.files.emplace_back(base::read_file(records / fmt::format("{}.name.{}", name, k)),
@@ -182,7 +182,7 @@ std::vector<RecordedStart> read_records(const fs::path& folder) {
 
 std::vector<std::string> missing_files(const fs::path& folder) {
   const fs::path list = folder / "records" / "missing";
-  return fs::exists(list) ? split(base::read_file(list), '\n') : std::vector<std::string>{};
+  return fs::exists(list) ? fields_between(base::read_file(list), '\n') : std::vector<std::string>{};
 }
 
 std::string script_of(const std::vector<RecordedStart>& starts, const std::string& title) {

@@ -55,7 +55,7 @@ std::vector<char*> pointers(const std::vector<std::string>& texts) {
 }
 
 /// In the child: streams, folder, and the command itself. Does not return.
-[[noreturn]] void become(const ConfinedCommand& command) {
+[[noreturn]] void become_command(const ConfinedCommand& command) {
   const int nothing = open("/dev/null", O_RDONLY);
   const int log = open(command.log.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
   if (nothing < 0 || log < 0 || chdir(command.working_folder.c_str()) != 0) _exit(kCannotStart);
@@ -72,7 +72,7 @@ std::vector<char*> pointers(const std::vector<std::string>& texts) {
 }
 
 /// Waits for `child`, and ends its whole group at the limit and at the end.
-ConfinedOutcome wait_for(pid_t child, std::chrono::seconds limit) {
+ConfinedOutcome end_of_child(pid_t child, std::chrono::seconds limit) {
   ConfinedOutcome outcome;
   const auto until = std::chrono::steady_clock::now() + limit;
   int status = 0;
@@ -126,10 +126,10 @@ ConfinedOutcome run_confined(const ConfinedCommand& command) {
     if (child == 0) {
       setpgid(0, 0);
       prctl(PR_SET_PDEATHSIG, SIGKILL);
-      become(command);
+      become_command(command);
     }
     setpgid(child, child);
-    const ConfinedOutcome outcome = wait_for(child, command.limit);
+    const ConfinedOutcome outcome = end_of_child(child, command.limit);
     end_orphans();
     const char report[3] = {is_sealed, static_cast<char>(outcome.timed_out ? 1 : 0), static_cast<char>(outcome.status)};
     if (write(sealed[1], report, sizeof(report)) != sizeof(report)) _exit(1);

@@ -106,7 +106,7 @@ TEST_P(Snippets, AreReadAsBashRunsThem) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Bash, Snippets, testing::ValuesIn(kSnippets),
-                         [](const auto& info) { return std::string(info.param.name); });
+                         [](const auto& one) { return std::string(one.param.name); });
 
 std::string refusal_of(const std::string& script) {
   try {

@@ -51,6 +51,7 @@ void add_commands(CLI::App& app, int& exit_code) {
   add_checkpoint(app, exit_code);
   add_export(app, exit_code);
   add_import(app, exit_code);
+  add_capture(app, exit_code);
   add_trial(app, exit_code);
   add_validate(app, exit_code);
   add_calibrate(app, exit_code);

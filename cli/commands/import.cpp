@@ -18,6 +18,7 @@
 #include "hardware_profiles/load.h"
 #include "models/load.h"
 #include "planner/launch/launch.h"
+#include "planner/launch/surroundings.h"
 #include "program/lower/lower.h"
 #include "program/plan/plan_file.h"
 #include "simulator/cost/supported.h"
@@ -28,10 +29,12 @@ namespace {
 namespace launch = planner::launch;
 
 constexpr std::int64_t kMostSequence = std::int64_t{1} << 24;
+constexpr std::int64_t kMostBatch = std::int64_t{1} << 24;
 
 struct ImportOptions {
   std::string file, from, model, cluster, output;
-  std::int64_t sequence = 0;
+  std::vector<std::string> environment;
+  std::int64_t sequence = 0, global_batch = 0;
   int ranks = 0, devices_per_node = 0;
   bool json = false;
 };
@@ -50,6 +53,13 @@ void check_plan(const nlohmann::json& plan, const std::string& from) {
     throw base::Failure(base::ErrorKind::kInput,
                         fmt::format("{}: what it says makes no plan: {}", base::one_line(from), failure.what()));
   }
+}
+
+/// One line of what was read.
+void say_read(const program::Job& job) {
+  const program::Training& t = job.training;
+  base::say("read: {}, {} layers of {}; {}; batch {} x {} tokens, {}\n", base::one_line(job.model.name), job.model.layers,
+            job.model.hidden, program::summary(job.plan), t.global_batch, t.sequence, program::name_of(job.plan.precision));
 }
 
 /// The file is read as it is; whether the cluster can run it is another question.
@@ -72,10 +82,15 @@ void run(const ImportOptions& options) {
   request.where = options.file;
   if (!options.model.empty()) request.model = models::load_model(options.model);
   request.sequence = options.sequence;
+  request.global_batch = options.global_batch;
   request.ranks = options.ranks > 0 ? options.ranks : cluster.devices();
-  const launch::Trainer from = options.from.empty() ? launch::trainer_of(request.text, request.where)
+  request.fixes_ranks = options.ranks > 0;
+  request.devices_per_node = cluster.groups.front().node.devices_of_host();
+  request.surroundings = launch::surroundings_of(options.file, options.environment);
+  const launch::Trainer from = options.from.empty() ? launch::trainer_of(request)
                                                     : launch::find_trainer(options.from)->trainer;
   const launch::Imported imported = launch::import_plan(request, from);
+  say_read(imported.job);
   for (const launch::Loss& loss : imported.losses) base::say("warning: {}: {}\n", brief(loss.field), brief(loss.what));
   warn_of_hardware(imported.job, cluster);
   program::PlanFile file;
@@ -110,11 +125,16 @@ void add_import(CLI::App& app, int& exit_code) {
   command->add_option("--model", options->model, "The model, where the file does not say its shape");
   command->add_option("--cluster", options->cluster, "NAME:N, A:16+B:16, this-machine, or FILE.json");
   add_devices_per_node(*command, options->devices_per_node);
-  command->add_option("--sequence", options->sequence, "Tokens of a sample, where the file does not say them")
+  command->add_option("--sequence", options->sequence, "Tokens of a sample; default: the file's")
       ->transform(sequence_suffixes())
       ->check(CLI::Range(std::int64_t{1}, kMostSequence));
-  command->add_option("--ranks", options->ranks, "Processes, where the file does not say them; default: all devices")
+  command
+      ->add_option("--global-batch", options->global_batch, "Samples of a step; default: the file's")
+      ->check(CLI::Range(std::int64_t{1}, kMostBatch));
+  command->add_option("--ranks", options->ranks, "Processes; default: the file's, where it says none all devices")
       ->check(CLI::Range(1, kMostRanks));
+  command->add_option("--env", options->environment, "NAME=VALUE of the environment that a script is started in")
+      ->type_name("NAME=VALUE");
   add_output(*command, "-o,--output", options->output, "Write the plan file there instead of on stdout",
              OutputKind::kPlan);
   command->add_flag("--json", options->json, "JSON on stdout: the plan file and what could not be mapped");

@@ -8,6 +8,7 @@ namespace trivium::cli {
 /// Every function adds one subcommand; when the user chose it, its work runs at the end of the parse and puts its exit
 /// code into `exit_code`. Both arguments must outlive the parse. Errors of the work: base::Failure out of the parse.
 void add_calibrate(CLI::App& app, int& exit_code);
+void add_capture(CLI::App& app, int& exit_code);
 void add_checkpoint(CLI::App& app, int& exit_code);
 void add_compare(CLI::App& app, int& exit_code);
 void add_completion(CLI::App& app, int& exit_code);

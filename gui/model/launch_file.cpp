@@ -8,6 +8,7 @@
 #include "gui/model/display_name.h"
 #include "models/load.h"
 #include "planner/launch/launch.h"
+#include "planner/launch/surroundings.h"
 
 namespace trivium::gui {
 namespace {
@@ -28,7 +29,9 @@ LaunchFile read_launch_file(const LaunchWish& wish) {
   if (!wish.model.empty()) request.model = models::load_model(wish.model);
   request.sequence = wish.sequence;
   request.ranks = placed.cluster.devices();
-  const launch::Trainer trainer = launch::trainer_of(request.text, request.where);
+  request.devices_per_node = placed.cluster.groups.front().node.devices_of_host();
+  request.surroundings = launch::surroundings_of(wish.path);
+  const launch::Trainer trainer = launch::trainer_of(request);
   launch::Imported imported = launch::import_plan(request, trainer);
   LaunchFile read;
   read.software = launch::version_of(trainer).software;

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cctype>
 #include <optional>
 #include <sstream>
@@ -14,8 +15,6 @@ namespace trivium::planner::launch {
 namespace {
 
 constexpr std::size_t kLineWidth = 110;
-
-bool is_name(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; }
 
 std::vector<std::string> lines_of(std::string_view text) {
   std::vector<std::string> lines;
@@ -33,177 +32,179 @@ std::string trimmed(std::string_view text) {
   return std::string(text.substr(first, text.find_last_not_of(" \t") - first + 1));
 }
 
-/// `NAME=value`: the name, or nothing.
-std::optional<std::string> assigned(const std::string& word) {
-  const std::size_t equals = word.find('=');
-  if (equals == 0 || equals == std::string::npos) return std::nullopt;
-  const std::string name = word.substr(0, equals);
-  const bool plain = std::all_of(name.begin(), name.end(), is_name) && std::isdigit(word.front()) == 0;
-  return plain ? std::optional(name) : std::nullopt;
+/// Options that only a training has; those of model, split and batch.
+bool tells_training(std::string_view name) {
+  constexpr std::array<std::string_view, 26> kNames{
+      "num-layers", "hidden-size", "num-attention-heads", "seq-length", "micro-batch-size", "global-batch-size",
+      "tensor-model-parallel-size", "pipeline-model-parallel-size", "train-iters", "train-samples", "lr", "deepspeed-config",
+      "deepspeed", "job.config-file", "model-name-or-path", "per-device-train-batch-size", "gradient-accumulation-steps",
+      "yaml-cfg", "bf16", "fp16", "config-file", "module", "config", "recipe", "learning-rate", "batch-size"};
+  return std::ranges::find(kNames, name) != kNames.end();
 }
 
-class ScriptReader {
- public:
-  ScriptReader(std::string_view text, std::string where) : where_(std::move(where)) { take_documents(text); }
+/// `--name`, and not `-1` or `-m`.
+bool is_option(std::string_view word) {
+  return word.size() > 2 && word.starts_with("--") && std::isalnum(static_cast<unsigned char>(word[2])) != 0;
+}
 
-  Script read() {
-    for (const std::string& word : words_of(shell_)) take(word);
-    return std::move(script_);
+/// The only thing in the word is what the file does not say.
+bool is_hole(std::string_view word) {
+  return word.size() > 2 && word.front() == shell::kHoleBegin && word.find(shell::kHoleEnd) + 1 == word.size();
+}
+
+/// The words of a command as its program's parser sees them.
+class ArgumentReader {
+ public:
+  ArgumentReader(Script& script, int line) : script_(script), line_(line) {}
+
+  void take(const std::vector<std::string>& words) {
+    for (const std::string& word : words) {
+      if (is_option(word)) {
+        add_name(word);
+      } else if (is_hole(word)) {
+        hole(word);
+      } else if (word.ends_with(".py") || (word.size() > 1 && word.front() == '-' && std::isalpha(word[1] & 0x7f) != 0)) {
+        open_ = false;
+      } else if (open_ && !word.empty()) {
+        script_.arguments.back().values.push_back(shell::with_dollars(word));
+      } else if (word.find('=') != std::string::npos && !word.starts_with('-')) {
+        script_.overrides.push_back(shell::with_dollars(word));
+      }
+    }
   }
 
  private:
-  // Here-documents leave the text; continued lines become one.
-  void take_documents(std::string_view text) {
-    std::string until;
-    for (const std::string& line : lines_of(text)) {
-      if (!until.empty()) {
-        if (trimmed(line) == until) {
-          until.clear();
-        } else {
-          script_.documents.back() += line + "\n";
-        }
-        continue;
-      }
-      shell_ += line + "\n";
-      const std::size_t begin = line.find("<<");
-      if (begin == std::string::npos || line.find("<<<") != std::string::npos) continue;
-      for (std::size_t i = begin + 2; i < line.size() && (is_name(line[i]) || until.empty()); ++i) {
-        if (is_name(line[i])) until += line[i];
-      }
-      if (!until.empty()) script_.documents.emplace_back();
-    }
-  }
-
-  // Words as the shell splits them. What stood in quotes is one word, and is split again by whoever finds arguments in
-  // it.
-  static std::vector<std::string> words_of(std::string_view text) {
-    std::vector<std::string> words;
-    std::string word;
-    bool inside = false;
-    char quote = 0;
-    const auto finish = [&] {
-      if (inside) words.push_back(std::move(word));
-      word.clear();
-      inside = false;
-    };
-    for (std::size_t i = 0; i < text.size(); ++i) {
-      const char c = text[i];
-      if (quote != 0) {
-        if (c == quote) {
-          quote = 0;
-        } else {
-          word += c == '\n' ? ' ' : c;
-        }
-      } else if (c == '\\' && i + 1 < text.size()) {
-        if (text[++i] != '\n') word += text[i], inside = true;
-      } else if (c == '"' || c == '\'') {
-        quote = c;
-        inside = true;
-      } else if (c == '#' && !inside) {
-        i = std::min(text.find('\n', i), text.size()) - 1;
-      } else if (c == ' ' || c == '\t' || c == '\n' || c == ';') {
-        finish();
-      } else {
-        word += c;
-        inside = true;
-      }
-    }
-    finish();
-    return words;
-  }
-
-  void take(std::string word) {
-    if (const auto name = assigned(word)) {
-      std::string value = expanded(word.substr(name->size() + 1));
-      if (value.starts_with('(')) value.erase(0, 1);  // an array: its words follow as arguments
-      open_ = false;
-      if (trimmed(value).starts_with("--")) {
-        for (const std::string& inner : words_of(value)) take(inner);
-      } else if (!value.empty() && value != ")") {
-        script_.variables[*name] = value;
-      }
-      return;
-    }
-    word = expanded(word);
-    if (word.ends_with(')') && word.find('(') == std::string::npos) word.pop_back();
-    if (word.empty() || word == "(") return;
-    if (word.starts_with("--") && word.find(' ') != std::string::npos) {
-      for (const std::string& inner : words_of(word)) take(inner);
-    } else if (word.starts_with("--") && word.size() > 2) {
-      add_name(word.substr(2));
-    } else if (ends_command(word)) {
-      open_ = false;
-    } else if (open_) {
-      script_.arguments.back().values.push_back(word);
-    }
-  }
-
-  // After these words no value of the argument before can stand.
-  static bool ends_command(const std::string& word) {
-    static const std::vector<std::string> kWords{"&&", "||", "|", ">", ">>", "2>&1", "|&", "&", "export", "torchrun"};
-    return std::find(kWords.begin(), kWords.end(), word) != kWords.end() || word.ends_with(".py") ||
-           word.starts_with("${") || (word.starts_with("$") && word.find("_ARGS") != std::string::npos);
-  }
-
   void add_name(const std::string& text) {
     const std::size_t equals = text.find('=');
-    Argument argument{text.substr(0, equals), {}};
-    std::replace(argument.name.begin(), argument.name.end(), '_', '-');
-    if (equals != std::string::npos) argument.values.push_back(text.substr(equals + 1));
+    Argument argument{shell::with_dollars(text.substr(2, equals == std::string::npos ? equals : equals - 2)), {}};
+    std::ranges::replace(argument.name, '_', '-');
+    if (equals != std::string::npos) argument.values.push_back(shell::with_dollars(text.substr(equals + 1)));
     open_ = equals == std::string::npos;
     script_.arguments.push_back(std::move(argument));
   }
 
-  // `$NAME`, `${NAME}` and `${NAME:-otherwise}`; what the file does not say stays.
-  std::string expanded(const std::string& word) {
-    std::string text = expanded_once(word);
-    expanded_bytes_ += text.size();
-    if (expanded_bytes_ > kMostExpanded) {
-      throw base::Failure(base::ErrorKind::kInput,
-                          fmt::format("{}: its variables grow beyond {} MiB; no launch file is so large",
-                                      base::one_line(where_), kMostExpanded >> 20));
+  // As the value of an option it is kept, so that an option that needs one is refused by the name of what is missing.
+  void hole(const std::string& word) {
+    const std::string shown = shell::with_dollars(word);
+    if (open_ && script_.arguments.back().values.empty()) {
+      script_.arguments.back().values.push_back(shown);
+      open_ = false;
+      return;
     }
-    return text;
+    script_.assumptions.push_back({"", line_, shown + " is not set in the file; taken as empty"});
   }
 
-  std::string expanded_once(const std::string& word) const {
-    std::string text;
-    for (std::size_t i = 0; i < word.size() && text.size() <= kMostExpanded; ++i) {
-      if (word[i] != '$' || i + 1 >= word.size() || word[i + 1] == '(') {
-        text += word[i];
-        continue;
-      }
-      const bool braced = word[i + 1] == '{';
-      const std::size_t begin = i + (braced ? 2 : 1);
-      std::size_t end = begin;
-      while (end < word.size() && is_name(word[end])) ++end;
-      const std::size_t close = braced ? word.find('}', end) : end;
-      if (close == std::string::npos || end == begin) {
-        text += word[i];
-        continue;
-      }
-      const auto known = script_.variables.find(word.substr(begin, end - begin));
-      const bool has_default = braced && word.compare(end, 2, ":-") == 0;
-      const std::size_t after = braced ? close + 1 : end;
-      if (known != script_.variables.end()) {
-        text += known->second;
-      } else if (has_default) {
-        text += word.substr(end + 2, close - end - 2);
-      } else {
-        text += word.substr(i, after - i);
-      }
-      i = after - 1;
-    }
-    return text;
-  }
-
-  static constexpr std::size_t kMostExpanded = std::size_t{16} << 20;  // of all words of a script together
-
-  std::string where_, shell_;
-  Script script_;
-  std::size_t expanded_bytes_ = 0;
+  Script& script_;
+  int line_;
   bool open_ = false;  // whether the last argument may still take values
 };
+
+int training_score(const shell::Started& started) {
+  Script script;
+  ArgumentReader(script, started.line).take(started.words);
+  const auto told = std::ranges::count_if(script.arguments, [](const Argument& a) { return tells_training(a.name); });
+  int score = 4 * static_cast<int>(told);
+  for (const std::string& word : started.words) {
+    if (!word.ends_with(".py") && word.find("train") == std::string::npos) continue;
+    const auto names = [&](const char* part) { return word.find(part) != std::string::npos; };
+    if (names("train")) score += 2;
+    if (names("preprocess") || names("convert") || names("generate") || names("eval") || names("tools/")) score -= 20;
+  }
+  return score;
+}
+
+/// Nothing is started: variables that hold options are the training's, where another file starts it.
+void take_variables(const shell::Reading& reading, Script& script) {
+  std::vector<std::pair<int, std::string>> holders;
+  for (const auto& [name, value] : reading.variables) {
+    if (trimmed(value).starts_with("--")) holders.emplace_back(reading.variable_lines.at(name), name);
+  }
+  std::ranges::sort(holders);
+  for (const auto& [line, name] : holders) {
+    std::vector<std::string> words;
+    std::istringstream stream(reading.variables.at(name));
+    for (std::string word; stream >> word;) words.push_back(std::move(word));
+    ArgumentReader(script, line).take(words);
+    script.assumptions.push_back({"", line, "the file starts nothing; the options in " + name + " are taken as a training's"});
+  }
+}
+
+/// `#SBATCH --nodes=4`, `#SBATCH -N 4`: the names of long options, by themselves.
+void read_batch_header(const std::vector<std::string>& lines, Script& script) {
+  for (const std::string& line : lines) {
+    if (!line.starts_with("#SBATCH")) continue;
+    std::istringstream stream(line.substr(7));
+    for (std::string word; stream >> word;) {
+      if (word.starts_with('#')) break;
+      std::string value;
+      const std::size_t equals = word.find('=');
+      if (equals != std::string::npos) {
+        value = word.substr(equals + 1);
+        word.erase(equals);
+      } else if (word.size() > 2 && word.front() == '-' && word[1] != '-') {
+        value = word.substr(2);
+        word.erase(2);
+      } else {
+        stream >> value;
+      }
+      if (word == "-N") word = "--nodes";
+      if (word == "-n") word = "--ntasks";
+      if (word == "-G") word = "--gpus";
+      if (word.starts_with("--")) script.batch[word.substr(2)] = value;
+    }
+  }
+}
+
+/// What Slurm sets in the job, where its header says it.
+std::map<std::string, std::string> slurm_variables(const Script& script, const std::map<std::string, std::string>& given) {
+  std::map<std::string, std::string> known = given;
+  const auto pass = [&](const char* option, std::initializer_list<const char*> names) {
+    const auto found = script.batch.find(option);
+    if (found == script.batch.end()) return;
+    std::string digits = found->second;
+    if (const std::size_t colon = digits.find_last_of(':'); colon != std::string::npos) digits.erase(0, colon + 1);
+    if (digits.empty() || digits.find_first_not_of("0123456789") != std::string::npos) return;
+    for (const char* name : names) known.emplace(name, digits);
+  };
+  pass("nodes", {"SLURM_NNODES", "SLURM_JOB_NUM_NODES"});
+  pass("ntasks", {"SLURM_NTASKS", "SLURM_NPROCS"});
+  pass("ntasks-per-node", {"SLURM_NTASKS_PER_NODE"});
+  pass("gpus-per-node", {"SLURM_GPUS_PER_NODE", "SLURM_GPUS_ON_NODE"});
+  pass("gres", {"SLURM_GPUS_ON_NODE"});
+  pass("cpus-per-task", {"SLURM_CPUS_PER_TASK"});
+  const auto number = [&](const char* name) {
+    const auto found = known.find(name);
+    return found == known.end() || found->second.size() > 6 ? 0 : std::atol(found->second.c_str());
+  };
+  if (const long nodes = number("SLURM_NNODES"), each = number("SLURM_NTASKS_PER_NODE"); nodes > 0 && each > 0) {
+    known.emplace("SLURM_NTASKS", std::to_string(nodes * each));
+  }
+  return known;
+}
+
+void choose_training(const shell::Reading& reading, Script& script) {
+  const shell::Started* best = nullptr;
+  int best_score = 0;
+  std::vector<int> lines;
+  for (const shell::Started& started : reading.started) {
+    const int score = training_score(started);
+    if (best == nullptr || score >= best_score) best = &started, best_score = score;
+    if (score > 8) lines.push_back(started.line);
+  }
+  if (best == nullptr || best_score < 0) {
+    take_variables(reading, script);
+    return;
+  }
+  ArgumentReader(script, best->line).take(best->words);
+  script.command = best->words;
+  script.prefix = best->prefix;
+  script.line = best->line;
+  for (std::string& word : script.command) word = shell::with_dollars(word);
+  for (std::string& word : script.prefix) word = shell::with_dollars(word);
+  if (lines.size() > 1) {
+    script.assumptions.push_back({"", best->line, fmt::format("the script starts {} trainings; the last is read", lines.size())});
+  }
+}
 
 // "  name ........ value" between the two rules of Megatron's log.
 Script read_dump(const std::vector<std::string>& lines, std::size_t begin) {
@@ -235,12 +236,22 @@ std::string quoted(const std::string& value) {
 
 }  // namespace
 
-Script read_script(std::string_view text, const std::string& where) {
+Script read_script(std::string_view text, const std::string& where, const shell::Surroundings& around) {
   const std::vector<std::string> lines = lines_of(text);
   for (std::size_t i = 0; i < lines.size(); ++i) {
     if (lines[i].find("--- arguments ---") != std::string::npos) return read_dump(lines, i);
   }
-  return ScriptReader(text, where).read();
+  Script script;
+  read_batch_header(lines, script);
+  shell::Surroundings surroundings = around;
+  surroundings.given = slurm_variables(script, around.given);
+  shell::Reading reading = shell::read(text, where, surroundings);
+  script.assumptions = std::move(reading.assumptions);
+  choose_training(reading, script);
+  script.variables = std::move(reading.variables);
+  script.documents = std::move(reading.documents);
+  script.files = std::move(reading.files);
+  return script;
 }
 
 std::string shell_lines(const std::vector<Argument>& arguments) {

@@ -6,6 +6,8 @@
 #include <string_view>
 #include <vector>
 
+#include "planner/launch/shell/reading.h"
+
 namespace trivium::planner::launch {
 
 /// `--name value value`, the name without dashes and with '-' for '_'.
@@ -17,17 +19,23 @@ struct Argument {
 
 /// What a launch script says.
 struct Script {
-  std::vector<Argument> arguments;               ///< of all commands in it, in order
+  std::vector<Argument> arguments;               ///< of the training that it starts, in order
+  std::vector<std::string> overrides;            ///< `name=value` without dashes
+  std::vector<std::string> command, prefix;      ///< its words, and those of what runs it (srun, mpirun)
+  int line = 0;                                  ///< where it is started
+  std::map<std::string, std::string> batch;      ///< of the header of a batch script: "nodes" -> "4"
+  std::map<std::string, std::string> files;      ///< that the script writes
+  std::vector<shell::Assumption> assumptions;
   std::map<std::string, std::string> variables;  ///< NAME=value
   std::vector<std::string> documents;            ///< bodies of here-documents
   bool assigns = false;                          ///< `name = value` instead of `--name value`
   bool is_dump = false;  ///< the table of arguments that Megatron logs: every setting there is, defaults too
 };
 
-/// Reads shell text: comments, quotes, continued lines, arrays, `NAME=value` and `$NAME`; arithmetic and what comes
-/// from outside the file stay as they are, with their `$`. A log with Megatron's table of arguments is read as such.
-/// Errors: Failure(kInput) naming the file `where`, for variables that grow without measure (`A=$A$A`).
-Script read_script(std::string_view text, const std::string& where);
+/// Reads shell text as bash would run it (shell/reading.h): the arguments of the training that it starts; what only a run
+/// can tell stays as `$NAME`. A log with Megatron's table of arguments is read as such. Errors: Failure(kInput) naming
+/// the file `where` and the line, for what is no shell script and for limits on loops and expansion (`A=$A$A`).
+Script read_script(std::string_view text, const std::string& where, const shell::Surroundings& around = {});
 
 /// Reads `name = value` lines of TOML and Python: a section and what a Python object is a member of come before the
 /// name (`parallelism.tensor_parallel_degree`, `cfg.model.num_layers`). Texts lose their quotes; lists and calls stay

@@ -56,12 +56,19 @@ class DeepspeedImport {
     if (settings_.has({"use-flash-attn-v2", "use-flash-attn", "use-flash-attn-triton"})) {
       plan_.attention = program::Attention::kFlash;
     }
+    partition();
     if (settings_.has({"enable-zbh1-pipeline"})) plan_.schedule = Schedule::kZeroBubble;
     if (plan_.context > 1) plan_.context_method = program::ContextMethod::kAllToAll;
     for (const char* said_twice : {"zero-stage", "cpu-optimizer", "no-pipeline-parallel"}) settings_.find({said_twice});
     batch();
     precision();
     zero();
+    name_autos(json_.json(), "");
+    // Its optimizer of bf16 shards the states over the replicas, whatever the stage (runtime/bf16_optimizer.py).
+    if (plan_.precision == DType::kBf16 && plan_.zero_stage == 0 && plan_.pipeline > 1) {
+      plan_.zero_stage = 1;
+      lose("zero_optimization.stage", "0 with bf16 taken as 1: DeepSpeed's BF16_Optimizer shards the optimizer's states");
+    }
     activations();
     unmapped(json_, {"train_batch_size", "train_micro_batch_size_per_gpu", "gradient_accumulation_steps", "bf16",
                      "bfloat16", "fp16", "communication_data_type", "data_types", "zero_optimization",
@@ -82,6 +89,42 @@ class DeepspeedImport {
     const auto member = at.find(key);
     if (!member || member->json().is_null() || member->json() == "auto") return std::nullopt;
     return member;
+  }
+
+  /// Settings that Hugging Face's Trainer fills in from its arguments, and what was taken for them.
+  void name_autos(const nlohmann::json& at, const std::string& path) {
+    for (const auto& [key, value] : at.items()) {
+      const std::string name = path.empty() ? key : path + "." + key;
+      if (value.is_object()) name_autos(value, name);
+      if (value != "auto") continue;
+      std::string taken = "left at DeepSpeed's default";
+      if (name == "bf16.enabled" || name == "bfloat16.enabled") taken = "taken as bf16";
+      if (name == "fp16.enabled") taken = "taken as off, for bf16";
+      if (name == "train_batch_size") taken = fmt::format("taken as {}", imported_.job.training.global_batch);
+      if (name == "train_micro_batch_size_per_gpu") taken = fmt::format("taken as {}", plan_.micro_batch);
+      if (name == "gradient_accumulation_steps") taken = "what the batch and the micro-batch leave";
+      if (name == "gradient_clipping") taken = "taken as 1, the Trainer's max_grad_norm";
+      lose(name, "\"auto\": " + taken);
+    }
+  }
+
+  /// Stages of equal numbers of layers and embeddings, as BLOOM's: embedding and head count as a layer each.
+  void partition() {
+    const std::string how = settings_.text({"pp-partition-method"}).value_or("");
+    if (how.find("embedding") == std::string::npos || plan_.pipeline < 2) return;
+    const std::int64_t parts = imported_.job.model.layers + 2;
+    if (parts % plan_.pipeline != 0) {
+      lose("--pp-partition-method", how + " taken as equal layers");
+      return;
+    }
+    plan_.stage_layers.assign(static_cast<std::size_t>(plan_.pipeline), static_cast<int>(parts / plan_.pipeline));
+    --plan_.stage_layers.front();
+    --plan_.stage_layers.back();
+  }
+
+  static bool is_auto(const JsonReader& at, const char* section, const char* key) {
+    const nlohmann::json& json = at.json();
+    return json.contains(section) && json[section].is_object() && json[section].contains(key) && json[section][key] == "auto";
   }
 
   static std::optional<std::int64_t> count(const JsonReader& at, const char* key) {
@@ -115,7 +158,8 @@ class DeepspeedImport {
     const int ranks = read_ranks(settings_, request_);
     const std::int64_t replica = std::int64_t{plan_.tensor} * plan_.context * plan_.pipeline;
     if (ranks > 0 && ranks % replica == 0) plan_.data = static_cast<int>(ranks / replica);
-    const auto global = count(json_, "train_batch_size");
+    auto global = count(json_, "train_batch_size");
+    if (request_.global_batch > 0) global = request_.global_batch;
     const auto micro = count(json_, "train_micro_batch_size_per_gpu");
     const auto steps = count(json_, "gradient_accumulation_steps");
     if (micro) plan_.micro_batch = static_cast<int>(*micro);
@@ -136,7 +180,10 @@ class DeepspeedImport {
   }
 
   void precision() {
-    const bool bf16 = enabled(json_, "bf16") || enabled(json_, "bfloat16"), fp16 = enabled(json_, "fp16");
+    const bool fp16 = enabled(json_, "fp16");
+    const bool fills_in = is_auto(json_, "bf16", "enabled") || is_auto(json_, "fp16", "enabled");
+    const bool bf16 = enabled(json_, "bf16") || enabled(json_, "bfloat16") || (fills_in && !fp16);
+    if (fills_in && settings_.script().arguments.empty()) plan_.attention = program::Attention::kFlash;
     if (bf16 && fp16) json_.at("fp16").fail("bf16 and fp16 exclude each other");
     if (bf16) plan_.precision = DType::kBf16;
     if (fp16) plan_.precision = DType::kFp16;
@@ -217,9 +264,9 @@ class DeepspeedImport {
 
 }  // namespace
 
-bool is_deepspeed(std::string_view text, const std::string& where) {
-  if (is_json(text)) return true;
-  const Script script = read_script(text, where);
+bool is_deepspeed(const ImportRequest& request) {
+  if (is_json(request.text)) return true;
+  const Script script = read_script(request.text, request.where, request.surroundings);
   return std::any_of(script.arguments.begin(), script.arguments.end(),
                      [](const Argument& argument) { return argument.name == "deepspeed"; });
 }
@@ -229,7 +276,7 @@ Imported import_deepspeed(const ImportRequest& request) {
     const nlohmann::json json = parse(request.text, request.where);
     return DeepspeedImport(request, Settings(Script{}, request.where), json).read();
   }
-  Script script = read_script(request.text, request.where);
+  Script script = read_script(request.text, request.where, request.surroundings);
   std::string document;
   for (const std::string& text : script.documents) {
     if (is_json(text)) document = text;

@@ -44,6 +44,14 @@ void read_kinds(Settings& settings, Model& model, std::vector<Loss>& losses) {
   model.norm = norm == "RMSNorm" || norm == "rmsnorm" ? models::Norm::kRmsNorm : models::Norm::kLayerNorm;
   if (settings.has({"swiglu"})) model.activation = Activation::kSwiglu;
   if (settings.has({"quick-geglu"})) model.activation = Activation::kGeglu;
+  // Megatron-DeepSpeed of BigScience: liglu, geglu, reglu, swiglu.
+  if (const auto glu = settings.text({"glu-activation"})) {
+    model.activation = *glu == "swiglu" ? Activation::kSwiglu : Activation::kGeglu;
+    if (*glu != "swiglu" && *glu != "geglu") losses.push_back({"--glu-activation", base::one_line(*glu) + " taken as geglu"});
+  }
+  if (settings.has({"embed-layernorm", "use-embedding-layernorm"})) {
+    losses.push_back({"--embed-layernorm", "the norm of the embeddings is not modelled; its time and memory are small"});
+  }
   if (settings.has({"squared-relu"})) {
     model.activation = Activation::kSquaredRelu;
   }
@@ -53,7 +61,7 @@ void read_kinds(Settings& settings, Model& model, std::vector<Loss>& losses) {
   const std::string positions = settings.text({"position-embedding-type"}).value_or("learned_absolute");
   if (positions == "learned_absolute") {
     model.positions = Positions::kLearned;
-  } else if (positions == "none") {
+  } else if (positions == "none" || positions == "alibi") {  // ALiBi adds a slope to scores: no parameters
     model.positions = Positions::kNone;
   } else if (positions == "alibi") {
     model.positions = Positions::kAlibi;
@@ -167,7 +175,7 @@ Model read_model(Settings& settings, const ImportRequest& request, std::vector<L
       is_given ? settings.count({"num-attention-heads"}).value_or(0) : needed(settings, "num-attention-heads");
   model.head_dim = settings.count({"kv-channels"}).value_or(0);
   model.max_sequence = settings.count({"max-position-embeddings"}).value_or(0);
-  model.vocab = settings.count({"vocab-size", "padded-vocab-size"}).value_or(0);
+  model.vocab = settings.count({"vocab-size", "padded-vocab-size", "pad-vocab-size-to"}).value_or(0);
   const bool groups = settings.has({"group-query-attention"});
   const auto group_count = settings.count({"num-query-groups", "num-key-value-heads"});
   const bool is_old = settings.has({"num-key-value-heads"});
@@ -215,7 +223,7 @@ void read_training(Settings& settings, const ImportRequest& request, program::Jo
   program::Optimizer& o = t.optimizer;
   t.sequence = settings.count({"seq-length", "encoder-seq-length"}).value_or(job.model.max_sequence);
   if (request.sequence > 0) t.sequence = request.sequence;
-  t.global_batch = settings.count({"global-batch-size"}).value_or(0);
+  t.global_batch = request.global_batch > 0 ? request.global_batch : settings.count({"global-batch-size"}).value_or(0);
   constexpr std::int64_t kMost = std::int64_t{1} << 40;
   const auto steps = settings.count({"train-iters"}, 0, kMost);
   const auto samples = settings.count({"train-samples"}, 0, kMost);
@@ -225,6 +233,10 @@ void read_training(Settings& settings, const ImportRequest& request, program::Jo
   o.min_learning_rate = settings.number({"min-lr"}).value_or(0);
   o.warmup_steps = settings.count({"lr-warmup-iters"}, 0, kMost).value_or(0);
   o.decay_steps = settings.count({"lr-decay-iters"}, 0, kMost).value_or(0);
+  const std::int64_t of_step = std::max<std::int64_t>(1, t.global_batch);
+  if (const auto warmup = settings.count({"lr-warmup-samples"}, 0, kMost)) o.warmup_steps = *warmup / of_step;
+  if (const auto decay = settings.count({"lr-decay-samples"}, 0, kMost)) o.decay_steps = *decay / of_step;
+  if (settings.has({"rampup-batch-size"})) losses.push_back({"--rampup-batch-size", "the batch is taken as it is after the ramp"});
   o.weight_decay = settings.number({"weight-decay"}).value_or(o.weight_decay);
   o.beta1 = settings.number({"adam-beta1"}).value_or(o.beta1);
   o.beta2 = settings.number({"adam-beta2"}).value_or(o.beta2);
@@ -317,14 +329,78 @@ void read_modules(const std::string& argument, const std::vector<std::string>& n
   if (modules != std::vector{program::Module::kCoreAttention}) plan.recompute_modules = std::move(modules);
 }
 
+namespace {
+
+constexpr std::int64_t kMostRanks = 1 << 20;
+
+/// A count among the words of a launcher: "-np 32", "--nodes=4"; 0 where it is not there or not known.
+std::int64_t count_of(const std::vector<std::string>& words, std::initializer_list<std::string_view> names) {
+  std::int64_t found = 0;
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    for (const std::string_view name : names) {
+      std::string value;
+      if (words[i] == name && i + 1 < words.size()) value = words[i + 1];
+      if (words[i].starts_with(name) && words[i].size() > name.size() + 1 && words[i][name.size()] == '=') {
+        value = words[i].substr(name.size() + 1);
+      }
+      std::int64_t number = 0;
+      const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), number);
+      if (error == std::errc() && end == value.data() + value.size() && number > 0 && number <= kMostRanks) found = number;
+    }
+  }
+  return found;
+}
+
+/// Of a header's option: "4", "gpu:8", "gpu:a100:8", "4-8" (the most); 0 where it is no count.
+std::int64_t count_in_header(const Script& script, const char* name) {
+  const auto found = script.batch.find(name);
+  if (found == script.batch.end()) return 0;
+  const std::string digits = found->second.substr(found->second.find_last_of(":-") + 1);
+  std::int64_t number = 0;
+  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), number);
+  return error == std::errc() && number > 0 && number <= kMostRanks ? number : 0;
+}
+
+/// A count that may be of a run: "$SLURM_NNODES", "gpu", "1:4" (elastic: the most) are none or their last number.
+std::int64_t launcher_count(Settings& settings, std::initializer_list<const char*> names) {
+  auto text = settings.text(names);
+  if (!text) return 0;
+  text = text->substr(text->find_last_of(':') + 1);
+  if (text->find_first_not_of("0123456789") != std::string::npos) return 0;
+  return settings.count(names, 1, kMostRanks).value_or(0);
+}
+
+int capped(std::int64_t ranks) { return static_cast<int>(std::min(ranks, kMostRanks)); }
+
+}  // namespace
+
 int read_ranks(Settings& settings, const ImportRequest& request) {
-  constexpr int kMostRanks = 1 << 20;
-  if (const auto world = settings.count({"world-size"}, 1, kMostRanks)) return static_cast<int>(*world);
-  const auto nodes = settings.count({"nnodes", "num-nodes"}, 1, kMostRanks);
-  const auto each = settings.count({"nproc-per-node", "num-gpus"}, 1, kMostRanks);
-  if (nodes && each) return static_cast<int>(std::min<std::int64_t>(kMostRanks, *nodes * *each));
+  const Script& script = settings.script();
+  const auto world = settings.count({"world-size"}, 1, kMostRanks);
+  std::int64_t nodes = launcher_count(settings, {"nnodes", "num-nodes", "num-machines"});
+  std::int64_t each = launcher_count(settings, {"nproc-per-node", "num-gpus"});
+  const bool by_accelerate = !script.command.empty() && script.command.front().ends_with("accelerate");
+  const std::int64_t whole = by_accelerate ? launcher_count(settings, {"num-processes"}) : 0;
+  if (request.fixes_ranks) return request.ranks;
+  if (world) return static_cast<int>(*world);
+  if (whole > 0) return capped(whole);
+  const bool by_launcher = settings.has({"nnodes", "num-nodes", "nproc-per-node", "num-gpus"});
+  if (nodes == 0) nodes = count_of(script.prefix, {"-N", "--nodes"});
+  if (nodes == 0) nodes = count_in_header(script, "nodes");
+  if (each == 0 && !by_launcher) {
+    const std::int64_t tasks = count_of(script.prefix, {"-np", "-n", "--ntasks", "--np"});
+    if (tasks > 1) return capped(tasks);
+    each = count_of(script.prefix, {"--ntasks-per-node", "-ppn", "-npernode"});
+    if (each == 0) each = count_in_header(script, "ntasks-per-node");
+    if (each == 0 && count_in_header(script, "ntasks") > 1) return capped(count_in_header(script, "ntasks"));
+  }
+  for (const char* name : {"gpus-per-node", "gres"}) {
+    if (each <= 1 && !(by_launcher && each == 1)) each = std::max(each, count_in_header(script, name));
+  }
+  if (each == 0 && nodes > 0) each = request.devices_per_node;
+  if (nodes > 0 && each > 0) return capped(nodes * each);
   if (request.ranks > 0) return request.ranks;
-  return each ? static_cast<int>(*each) : 0;
+  return capped(each);
 }
 
 }  // namespace trivium::planner::launch

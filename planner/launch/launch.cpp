@@ -147,8 +147,10 @@ std::optional<program::Plan> as_launched(const program::Job& job, const std::vec
   return any ? std::optional(launched.plan) : std::nullopt;
 }
 
-Trainer trainer_of(std::string_view text, const std::string& where) {
-  const auto has = [&](std::string_view part) { return text.find(part) != std::string_view::npos; };
+Trainer trainer_of(const ImportRequest& request) {
+  const std::string& text = request.text;
+  const std::string& where = request.where;
+  const auto has = [&](std::string_view part) { return text.find(part) != std::string::npos; };
   if (has("distributed_type:") && has("compute_environment:")) {
     throw base::Failure(base::ErrorKind::kInput,
                         fmt::format("{}: accelerate's YAML is not read: it says neither model nor batch. Import the "
@@ -158,7 +160,7 @@ Trainer trainer_of(std::string_view text, const std::string& where) {
   if (has("megatron.bridge")) return Trainer::kMegatronBridge;
   if (has("fully_shard(")) return Trainer::kFsdp2;
   if (has("torchtitan") || has("\n[parallelism]")) return Trainer::kTorchtitan;
-  return is_deepspeed(text, where) ? Trainer::kDeepspeed : Trainer::kMegatron;
+  return is_deepspeed(request) ? Trainer::kDeepspeed : Trainer::kMegatron;
 }
 
 namespace {

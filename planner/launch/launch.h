@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "hardware_profiles/hardware.h"
+#include "planner/launch/shell/reading.h"
 #include "program/ir/program.h"
 
 namespace trivium::planner::launch {
@@ -83,6 +84,10 @@ struct ImportRequest {
   std::optional<models::Model> model;  ///< instead of the shape in the arguments; DeepSpeed's JSON has none
   std::int64_t sequence = 0;           ///< tokens; 0: the file's, else the model's longest
   int ranks = 0;                       ///< where the file does not say how many processes are started
+  std::int64_t global_batch = 0;       ///< samples; 0: the file's
+  bool fixes_ranks = false;            ///< `ranks` whatever the file says
+  int devices_per_node = 0;            ///< where the file says only how many nodes there are; 0: not known
+  shell::Surroundings surroundings{};  ///< of a script: the files it names, variables of its environment
 };
 
 /// Megatron-LM's arguments: a shell script, or the table of arguments in a log. Errors: Failure(kInput) naming the
@@ -99,10 +104,10 @@ Imported import_megatron_bridge(const ImportRequest& request);
 Imported import_fsdp2(const ImportRequest& request);
 
 /// Whose file it is, by what is in it: Megatron's where nothing tells.
-Trainer trainer_of(std::string_view text, const std::string& where);
+Trainer trainer_of(const ImportRequest& request);
 /// The file read as that trainer's. Precondition: one of those that trainer_of gives.
 Imported import_plan(const ImportRequest& request, Trainer trainer);
 /// Whether the text is for DeepSpeed: JSON, or a script that passes --deepspeed.
-bool is_deepspeed(std::string_view text, const std::string& where);
+bool is_deepspeed(const ImportRequest& request);
 
 }  // namespace trivium::planner::launch

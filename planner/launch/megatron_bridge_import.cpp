@@ -215,7 +215,7 @@ class MegatronBridgeImport {
   void training() {
     program::Training& t = imported_.job.training;
     t.sequence = request_.sequence > 0 ? request_.sequence : count("cfg.dataset.seq_length", 4096);
-    t.global_batch = count("cfg.train.global_batch_size", 32);
+    t.global_batch = request_.global_batch > 0 ? request_.global_batch : count("cfg.train.global_batch_size", 32);
     plan_.micro_batch = static_cast<int>(count("cfg.train.micro_batch_size", 2));
     t.total_tokens = count("cfg.train.train_iters", 300'000) * t.global_batch * t.sequence;
     t.dropout = number("cfg.model.hidden_dropout", 0);

@@ -52,7 +52,7 @@ class MegatronImport {
  public:
   explicit MegatronImport(const ImportRequest& request)
       : request_(request),
-        settings_(read_script(request.text, request.where), request.where),
+        settings_(read_script(request.text, request.where, request.surroundings), request.where),
         plan_(imported_.job.plan) {}
 
   Imported read() {

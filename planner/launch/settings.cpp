@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
 #include <charconv>
 #include <cmath>
 
@@ -20,7 +21,9 @@ constexpr const char* kBeside[] = {"data-",      "save",        "load",        "
                                    "no-save",    "dist-",       "num-workers", "hostfile",   "transformer-impl",
                                    "make-vocab", "num-epochs",  "train-data",  "valid-data", "test-data",
                                    "deepspeed",  "distributed", "local-rank",  "override",   "use-mcore",
-                                   "finetune"};
+                                   "finetune",   "kill-switch", "abort-on",   "tee",        "max-restarts",
+                                   "train-weighted", "valid-weighted", "valid-num", "sync-tp-duplicated", "name",
+                                   "skip-train-iteration", "loss-scale", "initial-loss-scale", "codecarbon"};
 
 // Of assigned settings: objects and sections.
 constexpr const char* kBesideAssigned[] = {"cfg.checkpoint", "cfg.dataset", "cfg.logger", "cfg.tokenizer", "cfg.rng",
@@ -31,6 +34,28 @@ bool is_beside(const std::string& name) {
   const auto begins = [&](const char* part) { return name.starts_with(part); };
   if (std::any_of(std::begin(kBesideAssigned), std::end(kBesideAssigned), begins)) return true;
   return std::any_of(std::begin(kBeside), std::end(kBeside), [&](const char* p) { return name.starts_with(p); });
+}
+
+/// 220_000_000, as Python takes it.
+std::string without_underscores(const std::string& word) {
+  std::string digits;
+  for (std::size_t i = 0; i < word.size(); ++i) {
+    const bool between = i > 0 && i + 1 < word.size() && std::isdigit(static_cast<unsigned char>(word[i - 1])) != 0 &&
+                         std::isdigit(static_cast<unsigned char>(word[i + 1])) != 0;
+    if (word[i] != '_' || !between) digits += word[i];
+  }
+  return digits;
+}
+
+/// How to say what only a run knows.
+std::string remedy_for(const std::string& word) {
+  const std::size_t dollar = word.find('$');
+  if (dollar == std::string::npos) return "";
+  std::size_t end = dollar + 1;
+  while (end < word.size() && (std::isalnum(static_cast<unsigned char>(word[end])) != 0 || word[end] == '_')) ++end;
+  const std::string name = word.substr(dollar + 1, end - dollar - 1);
+  if (name.empty() || std::isdigit(static_cast<unsigned char>(name.front())) != 0) return ", which the file never sets";
+  return fmt::format(", which the file never sets; --env {}=VALUE does", base::one_line(name));
 }
 
 std::string words_of(const Settings& settings, const Argument& argument) {
@@ -77,11 +102,12 @@ std::optional<std::int64_t> Settings::count(std::initializer_list<const char*> n
                                             std::int64_t high) {
   const auto word = text(names);
   if (!word) return std::nullopt;
+  const std::string digits = without_underscores(*word);
   std::int64_t value = 0;
-  const auto [end, error] = std::from_chars(word->data(), word->data() + word->size(), value);
-  if (error != std::errc() || end != word->data() + word->size() || value < low || value > high) {
+  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
+  if (error != std::errc() || end != digits.data() + digits.size() || value < low || value > high) {
     fail(fmt::format("{} must be a whole number from {} to {}, not {}{}", spelled(*names.begin()), low, high,
-                     base::quote(*word), word->find('$') == std::string::npos ? "" : ", which the file never sets"));
+                     base::quote(*word), remedy_for(*word)));
   }
   return value;
 }
@@ -106,6 +132,10 @@ std::vector<Argument> Settings::unread() const {
 }
 
 void lose_unread(const Settings& settings, std::vector<Loss>& losses) {
+  for (const shell::Assumption& made : settings.script().assumptions) {
+    const std::string place = made.file.empty() ? "" : base::one_line(made.file) + ", ";
+    losses.push_back({fmt::format("{}line {}", place, made.line), base::one_line(made.text)});
+  }
   const std::vector<Argument> rest = settings.unread();
   if (settings.script().is_dump) {
     if (!rest.empty())

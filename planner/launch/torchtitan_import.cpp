@@ -21,16 +21,39 @@ using program::Recompute;
 
 constexpr std::int64_t kMostSteps = std::int64_t{1} << 40;
 
-/// Flavors that torchtitan ships, and whose shapes they are.
-constexpr std::array<std::pair<std::string_view, std::string_view>, 8> kFlavors{
+/// Flavors that torchtitan ships, and whose shapes they are (torchtitan/models/*/__init__.py).
+constexpr std::array<std::pair<std::string_view, std::string_view>, 15> kFlavors{
     {{"llama3/8B", "llama3.1-8b"},
      {"llama3/70B", "llama3.1-70b"},
      {"llama3/405B", "llama3.1-405b"},
+     {"llama4/17bx16e", "llama4-scout"},
+     {"llama4/17bx128e", "llama4-maverick"},
+     {"deepseek_v3/16B", "deepseek-v2-lite"},
+     {"deepseek_v3/236B", "deepseek-v2"},
+     {"deepseek_v3/671B", "deepseek-v3"},
+     {"gpt_oss/20b", "gpt-oss-20b"},
+     {"gpt_oss/120b", "gpt-oss-120b"},
      {"qwen3/0.6B", "qwen3-0.6b"},
      {"qwen3/8B", "qwen3-8b"},
      {"qwen3/32B", "qwen3-32b"},
      {"qwen3/30B-A3B", "qwen3-30b-a3b"},
      {"qwen3/235B-A22B", "qwen3-235b-a22b"}}};
+
+/// Those that no shipped model is, as the call that would make them (the same files).
+constexpr std::array<std::array<std::string_view, 2>, 5> kMadeFlavors{
+    {{"llama3/debugmodel", "TransformerModelArgs(dim=256, n_layers=6, n_heads=16, vocab_size=2048, rope_theta=500000)"},
+     {"qwen3/debugmodel",
+      "Qwen3ModelArgs(vocab_size=2048, head_dim=128, dim=256, n_layers=8, n_heads=16, n_kv_heads=8, hidden_dim=3072, "
+      "rope_theta=1000000, max_seq_len=4096, enable_weight_tying=True)"},
+     {"qwen3/1.7B",
+      "Qwen3ModelArgs(vocab_size=151936, head_dim=128, dim=2048, n_layers=28, n_heads=16, n_kv_heads=8, hidden_dim=6144, "
+      "rope_theta=1000000, max_seq_len=4096, enable_weight_tying=True)"},
+     {"qwen3/4B",
+      "Qwen3ModelArgs(vocab_size=151936, head_dim=128, dim=2560, n_layers=36, n_heads=32, n_kv_heads=8, hidden_dim=9728, "
+      "rope_theta=1000000, max_seq_len=4096, enable_weight_tying=True)"},
+     {"qwen3/14B",
+      "Qwen3ModelArgs(vocab_size=151936, head_dim=128, dim=5120, n_layers=40, n_heads=40, n_kv_heads=8, hidden_dim=17408, "
+      "rope_theta=1000000, max_seq_len=4096)"}}};
 
 /// Keywords of the call that makes a flavor.
 class Flavor {
@@ -204,7 +227,7 @@ class TorchtitanImport {
   // The TOML itself, or the here-document with sections in a script, which tells the processes.
   static Script script_of(const ImportRequest& request) {
     if (!request.text.starts_with("#!")) return read_assignments(request.text, request.where);
-    Script shell = read_script(request.text, request.where);
+    Script shell = read_script(request.text, request.where, request.surroundings);
     for (const std::string& document : shell.documents) {
       if (document.find("[model]") == std::string::npos) continue;
       Script script = read_assignments(document, request.where);
@@ -221,20 +244,30 @@ class TorchtitanImport {
     const std::string name = settings_.text({"model.name"}).value_or("llama3");
     const std::string flavor = settings_.text({"model.flavor"}).value_or("debugmodel");
     if (request_.model) return *request_.model;
-    const Flavor llama(settings_, keywords_of(request_.text, "TransformerModelArgs"));
-    const Flavor scaling(settings_, keywords_of(request_.text, "RoPEScalingArgs"));
-    const Flavor mixture(settings_, keywords_of(request_.text, "MoEArgs"));
+    const std::string whole = name + "/" + flavor;
+    std::string text = request_.text;
+    for (const auto& [known, call] : kMadeFlavors) {
+      if (known == whole) text = call;
+    }
+    const Flavor llama(settings_, keywords_of(text, "TransformerModelArgs"));
+    const Flavor scaling(settings_, keywords_of(text, "RoPEScalingArgs"));
+    const Flavor mixture(settings_, keywords_of(text, "MoEArgs"));
     if (!llama.empty()) {
       const bool spreads = llama.has("moe_args") || llama.has("interleave_moe_layer_step");
       return settled(spreads ? llama4_of(llama, scaling, mixture) : llama3_of(llama, scaling), request_.where);
     }
-    const Flavor qwen(settings_, keywords_of(request_.text, "Qwen3ModelArgs"));
+    const Flavor qwen(settings_, keywords_of(text, "Qwen3ModelArgs"));
     if (!qwen.empty()) return settled(qwen_of(qwen, mixture), request_.where);
-    const Flavor deepseek(settings_, keywords_of(request_.text, "DeepSeekV3ModelArgs"));
+    const Flavor deepseek(settings_, keywords_of(text, "DeepSeekV3ModelArgs"));
     if (!deepseek.empty()) return settled(deepseek_of(deepseek, mixture), request_.where);
-    const std::string whole = name + "/" + flavor;
     for (const auto& [known, shape] : kFlavors) {
-      if (known == whole) return models::load_model(std::string(shape));
+      if (known != whole) continue;
+      models::Model shipped = models::load_model(std::string(shape));
+      if (shipped.mtp) {
+        imported_.losses.push_back({"model.flavor", "torchtitan trains it without its modules of multi-token prediction"});
+        shipped.mtp.reset();
+      }
+      return shipped;
     }
     settings_.fail(fmt::format("the shape of {} is not known; give --model", base::quote(whole)));
   }
@@ -338,6 +371,7 @@ class TorchtitanImport {
     plan_.micro_batch = static_cast<int>(plan_.pipeline > 1 ? of_stage : local);
     const std::string global = settings_.text({"training.global_batch_size"}).value_or("-1");
     t.global_batch = global == "-1" ? local * plan_.data : *settings_.count({"training.global_batch_size"});
+    if (request_.global_batch > 0) t.global_batch = request_.global_batch;
     t.sequence = settings_.count({"training.seq_len"}).value_or(2048);
     if (request_.sequence > 0) t.sequence = request_.sequence;
     t.total_tokens = settings_.count({"training.steps"}, 0, kMostSteps).value_or(10'000) * t.global_batch * t.sequence;

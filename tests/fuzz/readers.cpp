@@ -201,7 +201,7 @@ void read_launch(Bytes bytes) {
   namespace launch = planner::launch;
   static const models::Model kModel = small_gpt2();
   launch::ImportRequest request{std::string(text_of(bytes)), "launch", kModel, 0, 8};
-  attempt([&] { launch::is_deepspeed(request.text, request.where); });
+  attempt([&] { launch::is_deepspeed(request); });
   attempt([&] { launch::import_megatron(request); });
   attempt([&] { launch::import_deepspeed(request); });
   request.model.reset();

@@ -82,7 +82,7 @@ TEST(Hosts, ComeBackAsRanks) {
     request.where = "file";
     request.model = job.model;
     request.ranks = 144;
-    const Imported imported = import_plan(request, trainer_of(request.text, request.where));
+    const Imported imported = import_plan(request, trainer_of(request));
     EXPECT_EQ(imported.job.plan.tensor, job.plan.tensor);
     EXPECT_EQ(imported.job.plan.data, job.plan.data);
     EXPECT_EQ(imported.job.plan.ranks(), 144);

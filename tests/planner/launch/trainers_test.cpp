@@ -85,7 +85,7 @@ TEST_P(TrainerSpaces, AreWhatTheFilesSay) {
     read.where = "launch";
     read.ranks = job.plan.ranks();
     if (to == launch::Trainer::kFsdp2) read.model = job.model;
-    ASSERT_EQ(launch::trainer_of(read.text, read.where), to);
+    ASSERT_EQ(launch::trainer_of(read), to);
     const launch::Imported imported = launch::import_plan(read, to);
     ASSERT_EQ(program::to_json(imported.job.plan), program::to_json(job.plan));
     ASSERT_EQ(imported.job.model, job.model);

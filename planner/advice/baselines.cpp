@@ -94,7 +94,8 @@ std::variant<Plan, Infeasible> that_fits(const SearchRequest& request, const Pla
       job.plan.recompute = recompute;
       program::settle_recomputation(job.plan);
       job.plan.micro_batch = samples;
-      if (const TrainerRule* rule = request.trainer == nullptr ? nullptr : broken_rule(*request.trainer, job.plan, job)) {
+      if (const TrainerRule* rule =
+              request.trainer == nullptr ? nullptr : broken_rule(*request.trainer, job.plan, job)) {
         why = {"trainer", fmt::format("{}: {}", request.trainer->trainer, rule->says)};
         continue;
       }

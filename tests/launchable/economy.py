@@ -223,7 +223,8 @@ def check_better(program, outcomes):
 def check_families(program, outcomes, seed, workers):
     """A row of "other families" is the best of its split, as a search of that split alone finds. Returns how many are
     not."""
-    rows = [(outcome, row) for outcome in quickest(outcomes)[:40] for row in outcome.result["others"][:2]]
+    several = [outcome for outcome in quickest(outcomes) if outcome.result["others"]]
+    rows = [(outcome, row) for outcome in several[:40] for row in outcome.result["others"][:2]]
     rows = random.Random(seed).sample(rows, min(FAMILIES_TRIED, len(rows)))
 
     def alone(outcome, plan):

@@ -192,6 +192,8 @@ TEST(ExpertOverlap, IsRefusedByNameWhereItCannotBe) {
       {"overlap.expert-supported",
        [](Plan& plan) { plan.pipeline = 2, plan.virtual_stages = 1, plan.schedule = Schedule::kZeroBubble; }},
       {"overlap.expert-supported", [](Plan& plan) { plan.zero_stage = 2; }},
+      {"overlap.expert-supported",
+       [](Plan& plan) { plan.schedule = Schedule::kDualPipeV, plan.tensor = 2, plan.overlap.tensor = true; }},
       {"overlap.expert-supported", [](Plan& plan) { plan.recompute = Recompute::kFull; }},
       {"overlap.expert-supported", [](Plan& plan) { plan.offload.activations = Storage::kHost; }},
   };

@@ -343,6 +343,11 @@ Verdict check_pairs(const Job& job) {
                                                  name_of(usual_schedule(plan.virtual_stages)),
                                                  plan.virtual_stages == 2 ? " or dualpipev" : ""));
   }
+  // The bounds take a whole backward for its two halves, which have more, and hide less, of tensor collectives.
+  if (plan.tensor > 1 && traits_of(plan.schedule).splits_backward) {
+    return missing("overlap.expert", fmt::format("tensor {} with pairs of passes in schedule {}; use tensor 1",
+                                                 plan.tensor, name_of(plan.schedule)));
+  }
   if (plan.pipeline > 1 && plan.virtual_stages == 1) {
     return refuse("overlap-expert-needs-virtual-stages",
                   fmt::format("overlap.expert with pipeline {} and one chunk a stage: a stage's pair of passes would "

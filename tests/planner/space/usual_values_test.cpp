@@ -10,6 +10,7 @@
 #include "planner/space/trainers.h"
 #include "planner/space/usual_bounds.h"
 #include "program/plan/job_json.h"
+#include "program/plan/stack.h"
 
 namespace trivium::planner {
 namespace {

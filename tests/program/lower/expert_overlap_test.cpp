@@ -88,7 +88,9 @@ TEST(ExpertOverlap, ProgramsInAVAreSound) {
       const std::int64_t m = batch / 2, p = pipeline;
       std::int64_t expected = -1;
       for (std::int64_t s = 0; s < p; ++s) expected += 2 * (m - 2 * p + s + 1) + p - s - 1;
-      if (m >= 2 * p) EXPECT_EQ(pairs, expected) << pipeline << " " << batch;
+      if (m >= 2 * p) {
+        EXPECT_EQ(pairs, expected) << pipeline << " " << batch;
+      }
     }
   }
 }
@@ -192,6 +194,7 @@ TEST(ExpertOverlap, IsRefusedByNameWhereItCannotBe) {
       {"overlap.expert-supported",
        [](Plan& plan) { plan.pipeline = 2, plan.virtual_stages = 1, plan.schedule = Schedule::kZeroBubble; }},
       {"overlap.expert-supported", [](Plan& plan) { plan.zero_stage = 2; }},
+      {"overlap.expert-supported", [](Plan& plan) { plan.schedule = Schedule::kDualPipeV, plan.tensor = 2; }},
       {"overlap.expert-supported", [](Plan& plan) { plan.recompute = Recompute::kFull; }},
       {"overlap.expert-supported", [](Plan& plan) { plan.offload.activations = Storage::kHost; }},
   };

@@ -51,7 +51,8 @@ TEST(LoweredParameters, OfGpt2AddUpToThePublishedCountInEverySplit) {
 // bigscience/bloom-560m.
 TEST(LoweredParameters, OfABloomAddUpToThePublishedCountInEverySplit) {
   Job job;
-  job.model = {.layers = 24, .hidden = 1024, .heads = 16, .kv_heads = 16, .head_dim = 64, .ffn_hidden = 4096};
+  job.model.layers = 24, job.model.hidden = 1024, job.model.ffn_hidden = 4096;
+  job.model.heads = job.model.kv_heads = 16, job.model.head_dim = 64;
   job.model.vocab = 250880, job.model.max_sequence = 2048;
   job.model.positions = models::Positions::kAlibi;
   job.model.embedding_norm = true;

@@ -142,8 +142,9 @@ void set_field(Plan& plan, Training& training, const std::string& field, const s
       plan = plan_from_json(reader);
     }
   } catch (const base::Failure& failure) {
-    // The place inside the JSON means nothing here: the option is the place.
+    // The place inside the JSON means nothing here: the option is the place. Errors of files of stacks name their own.
     const std::string& message = failure.error().message;
+    if (!message.starts_with(option)) throw;
     const auto colon = message.find(": ");
     throw base::Failure(
         base::ErrorKind::kUsage,

@@ -18,9 +18,12 @@
 #include "runtime/generate/forward.h"
 #include "runtime/inproc/threads.h"
 #include "simulator/predict/prepare.h"
+#include "tests/support/verified_program.h"
 
 namespace trivium::oracle {
 namespace {
+
+using support::verified_program;
 
 namespace fs = std::filesystem;
 namespace checkpoint = runtime::checkpoint;
@@ -42,12 +45,6 @@ double worst_of(const std::vector<double>& ours, const std::vector<double>& thei
   double worst = 0;
   for (std::size_t i = 0; i < ours.size(); ++i) worst = std::max(worst, relative(ours[i], theirs[i]));
   return worst;
-}
-
-program::VerifiedProgram ordered(const program::Job& job) {
-  hardware::Cluster cluster = hardware::load_cluster("generic-cpu");
-  cluster.groups.front().node.devices = job.plan.ranks();
-  return simulator::prepare(job, cluster, {.fits = false}).value_or_throw().verified();
 }
 
 /// One folder's files.
@@ -113,7 +110,7 @@ std::vector<program::StepRecord> trained(const Case& c, const program::Plan& pla
   program::Job job = c.job;
   job.plan = plan;
   job.plan.precision = program::DType::kFp32;
-  const program::VerifiedProgram program = ordered(job);
+  const program::VerifiedProgram program = verified_program(job);
   runtime::TrainOptions options;
   options.steps = std::ssize(c.expected.at("losses"));
   options.timeline_steps = 0;
@@ -125,7 +122,7 @@ std::vector<program::StepRecord> trained(const Case& c, const program::Plan& pla
 }
 
 void compare_gradients(const Case& c, Agreement& agreement) {
-  const program::Program program = ordered(c.job);
+  const program::Program program = verified_program(c.job);
   auto communicators = runtime::inproc::make_communicators(1);
   runtime::RankExecutor executor(program, *communicators.front(), *c.corpus);
   checkpoint::fill(c.stored(), program, 0, executor.arenas());

@@ -5,14 +5,12 @@
 #include <vector>
 
 #include "hardware_profiles/load.h"
+#include "tests/support/one_of.h"
 
 namespace trivium::planner {
 namespace {
 
-template <class T>
-T one_of(std::mt19937& random, std::initializer_list<T> values) {
-  return *(values.begin() + std::uniform_int_distribution<std::size_t>(0, values.size() - 1)(random));
-}
+using support::one_of;
 
 void resize(models::Model& model, std::int64_t layers, std::int64_t heads) {
   model.layers = layers;

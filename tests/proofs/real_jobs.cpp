@@ -7,14 +7,12 @@
 #include "models/load.h"
 #include "planner/space/usual_bounds.h"
 #include "simulator/placement/defaults.h"
+#include "tests/support/one_of.h"
 
 namespace trivium::planner {
 namespace {
 
-template <class T>
-T one_of(std::mt19937& random, std::initializer_list<T> values) {
-  return *(values.begin() + std::uniform_int_distribution<std::size_t>(0, values.size() - 1)(random));
-}
+using support::one_of;
 
 bool one_in(std::mt19937& random, int n) { return std::uniform_int_distribution<int>(1, n)(random) == 1; }
 

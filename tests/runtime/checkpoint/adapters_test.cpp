@@ -60,7 +60,7 @@ TEST(AdapterCheckpoints, SavedShardedAreLoadedInAPipeline) {
   const Folder folder;
   const Toy saved = train(adapted(1, 2, 3), folder.path(), 2);
   bool agree = true;
-  const Whole there = loaded(program_of(adapted(2, 1, 0)), folder.path() / folder_name(2), agree);
+  const Whole there = loaded(verified_program(adapted(2, 1, 0)), folder.path() / folder_name(2), agree);
   EXPECT_EQ(first_difference(there, saved.whole), "");
   EXPECT_TRUE(agree);
 }
@@ -75,7 +75,7 @@ TEST(AdapterCheckpoints, OfExpertsGoOnBitByBitAndAreLoadedInOtherSplits) {
       program::Job there = other;
       if (there.plan.expert > there.plan.data) there.plan.expert_tensor = 1;  // tensor ranks have experts of their own
       bool agree = true;
-      const Whole loaded_there = loaded(program_of(there), straight.path() / folder_name(4), agree);
+      const Whole loaded_there = loaded(verified_program(there), straight.path() / folder_name(4), agree);
       EXPECT_EQ(first_difference(loaded_there, all.whole), "") << program::summary(there.plan);
       EXPECT_TRUE(agree);
     }

@@ -53,7 +53,7 @@ TEST(FullDisk, EndsTheRunWithTheRankAndTheCauseAndLosesNothing) {
   ASSERT_EQ(listing.whole.size(), 1u);
   EXPECT_TRUE(listing.unfinished.empty());
   bool replicas_agree = false;
-  EXPECT_EQ(first_difference(loaded(program_of(job), listing.whole.front(), replicas_agree), before.whole), "");
+  EXPECT_EQ(first_difference(loaded(verified_program(job), listing.whole.front(), replicas_agree), before.whole), "");
 }
 
 }  // namespace

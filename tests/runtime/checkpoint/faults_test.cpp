@@ -51,7 +51,7 @@ TEST(CheckpointFaults, WhateverCallFailsTheLastGoodCheckpointCanBeRead) {
   const long calls = resume_with(made, good.path(), place.path() / "ck", -1, failed);
   ASSERT_FALSE(failed);
   ASSERT_GT(calls, 40);  // two checkpoints of two shards, a description, `latest`, and a lock
-  const program::Program program = program_of(made.job);
+  const program::Program program = verified_program(made.job);
   int failures = 0;
   for (long call = 0; call < calls; ++call) {
     resume_with(made, good.path(), place.path() / "ck", call, failed);

@@ -9,18 +9,12 @@
 #include "runtime/checkpoint/pieces.h"
 #include "runtime/cpu/backend.h"
 #include "tests/runtime/checkpoint/training.h"
+#include "tests/support/split_plan.h"
 
 namespace trivium::runtime::checkpoint {
 namespace {
 
-program::Plan plan_of(int tensor, int pipeline, int data, int zero_stage) {
-  program::Plan plan;
-  plan.tensor = tensor;
-  plan.pipeline = pipeline;
-  plan.data = data;
-  plan.zero_stage = zero_stage;
-  return plan;
-}
+using support::split_plan;
 
 Toy whole_run(const program::Job& job, std::int64_t steps) {
   const Folder folder;
@@ -32,7 +26,7 @@ std::vector<double> last(const std::vector<double>& losses, std::size_t count) {
 }
 
 TEST(Resume, LossesAndStateAreBitwiseThoseOfTheUninterruptedRun) {
-  for (const program::Plan& plan : {plan_of(1, 1, 1, 0), plan_of(2, 2, 1, 0), plan_of(1, 1, 2, 3)}) {
+  for (const program::Plan& plan : {split_plan(1, 1, 1, 0), split_plan(2, 2, 1, 0), split_plan(1, 1, 2, 3)}) {
     SCOPED_TRACE(program::summary(plan));
     const program::Job job = small_job(plan);
     const Toy straight = whole_run(job, 6);
@@ -47,7 +41,7 @@ TEST(Resume, LossesAndStateAreBitwiseThoseOfTheUninterruptedRun) {
 // Moments are saved as they are kept, and go on so under another plan.
 TEST(Resume, KeepsTheBitsOfNarrowMoments) {
   for (const program::DType precision : {program::DType::kFp64, program::DType::kBf16}) {
-    program::Job job = small_job(plan_of(1, 1, 2, 1));
+    program::Job job = small_job(split_plan(1, 1, 2, 1));
     job.plan.precision = precision;
     job.plan.moment_dtype = program::Moments::kBf16;
     const Toy straight = whole_run(job, 6);
@@ -69,7 +63,7 @@ TEST(Resume, KeepsTheBitsOfNarrowMoments) {
 
 // A shard of the momenta, and whole ones after it.
 TEST(Resume, GoesOnWithMuonWhoseStateIsShared) {
-  program::Job job = small_job(plan_of(1, 2, 2, 1));
+  program::Job job = small_job(split_plan(1, 2, 2, 1));
   job.training.optimizer.kind = program::Update::kMuon;
   const Toy straight = whole_run(job, 6);
   for (const int zero_stage : {1, 0}) {
@@ -86,7 +80,7 @@ TEST(Resume, GoesOnWithMuonWhoseStateIsShared) {
 // Matrices have a momentum and no second moment; the other optimizer could not go on with it.
 TEST(Resume, GoesOnWithMuon) {
   for (const program::DType precision : {program::DType::kFp64, program::DType::kBf16}) {
-    program::Job job = small_job(plan_of(2, 2, 2, 0));
+    program::Job job = small_job(split_plan(2, 2, 2, 0));
     job.plan.precision = precision;
     job.training.optimizer.kind = program::Update::kMuon;
     const Toy straight = whole_run(job, 6);
@@ -117,7 +111,7 @@ program::Job delayed_job(const program::Plan& plan) {
 
 // Scales come from the steps before the checkpoint, also while the batch grows.
 TEST(Resume, GoesOnWithTheHistoryOfDelayedScaling) {
-  for (const program::Plan& plan : {plan_of(1, 1, 1, 0), plan_of(2, 2, 1, 0), plan_of(1, 1, 2, 3)}) {
+  for (const program::Plan& plan : {split_plan(1, 1, 1, 0), split_plan(2, 2, 1, 0), split_plan(1, 1, 2, 3)}) {
     SCOPED_TRACE(program::summary(plan));
     program::Job job = delayed_job(plan);
     job.plan.precision = program::DType::kBf16;
@@ -136,12 +130,13 @@ TEST(Resume, GoesOnWithTheHistoryOfDelayedScaling) {
 // One history of a tensor, whoever holds parts of it: but for the order of sums a split casts what one rank casts.
 // Other scales than those of one rank would show: numbers that they lose are 1e-5 of a loss (as `current` does here).
 TEST(Resume, SplitsOfDelayedScalingGoOnAsOneRankDoes) {
-  program::Job unsplit = delayed_job(plan_of(1, 1, 1, 0));
+  program::Job unsplit = delayed_job(split_plan(1, 1, 1, 0));
   unsplit.model.linear_bias = false;
   unsplit.model.experts = models::Experts{.count = 4, .top_k = 2, .every = 2};
   const Toy straight = whole_run(unsplit, 6);
-  std::vector<program::Plan> plans{plan_of(2, 1, 1, 0), plan_of(1, 2, 1, 0), plan_of(1, 1, 2, 1), plan_of(2, 1, 2, 3),
-                                   plan_of(1, 1, 2, 0), plan_of(1, 1, 1, 0), plan_of(1, 1, 1, 0)};
+  std::vector<program::Plan> plans{split_plan(2, 1, 1, 0), split_plan(1, 2, 1, 0), split_plan(1, 1, 2, 1),
+                                   split_plan(2, 1, 2, 3), split_plan(1, 1, 2, 0), split_plan(1, 1, 1, 0),
+                                   split_plan(1, 1, 1, 0)};
   plans[0].sequence_parallel = true;
   plans[4].expert = 2;
   plans[5].context = 2, plans[5].attention = program::Attention::kFlash;
@@ -163,7 +158,7 @@ TEST(Resume, SplitsOfDelayedScalingGoOnAsOneRankDoes) {
 // A checkpoint of another recipe has no history: the next step scales as `current` does, those after it by what it
 // left.
 TEST(Resume, DelayedScalingBeginsAnewWhereThereIsNoHistory) {
-  program::Job current = small_job(plan_of(1, 1, 2, 1));
+  program::Job current = small_job(split_plan(1, 1, 2, 1));
   current.plan.fp8 = program::Fp8::kCurrent;
   const Toy straight = whole_run(current, 6);
   const Folder folder;
@@ -180,7 +175,7 @@ TEST(Resume, DelayedScalingBeginsAnewWhereThereIsNoHistory) {
 // Masks are a function of the step and of places in the batch: none is drawn twice or left out, under another plan
 // either.
 TEST(Resume, GoesOnWithTheMasksOfTheUninterruptedRun) {
-  program::Job job = small_job(plan_of(1, 1, 1, 0));
+  program::Job job = small_job(split_plan(1, 1, 1, 0));
   job.training.dropout = 0.2;
   const Toy straight = whole_run(job, 6);
   job.plan.pipeline = 2;
@@ -196,10 +191,10 @@ TEST(Resume, GoesOnWithTheMasksOfTheUninterruptedRun) {
 // The loss scale, with what it counts, and what compression has not sent yet are part of it: they change in these
 // steps.
 TEST(Resume, CarriesTheLossScaleAndWhatIsNotSent) {
-  program::Job scaled = small_job(plan_of(1, 2, 2, 1));
+  program::Job scaled = small_job(split_plan(1, 2, 2, 1));
   scaled.plan.precision = program::DType::kFp16;
   scaled.training.loss_scaling = {.initial = 0x1.0p40, .interval = 2, .backoff = 0x1.0p-12};
-  program::Job compressed = small_job(plan_of(2, 1, 2, 0));
+  program::Job compressed = small_job(split_plan(2, 1, 2, 0));
   compressed.plan.precision = program::DType::kBf16;
   compressed.plan.compression = program::Compression::kTopK;
   compressed.plan.top_k_share = 0.1;
@@ -220,18 +215,18 @@ TEST(Resume, CarriesTheLossScaleAndWhatIsNotSent) {
 // checkpoint begins with that Program, so nothing moves: losses and state are the same bit by bit. Master copies,
 // moments and the loss scale in 16 bits; also what compression has not sent; shards of parameters, also in parts.
 TEST(Resume, AtTheStepInWhichTheBatchGrowsEqualsMovingThere) {
-  std::vector<program::Job> jobs(4, small_job(plan_of(1, 2, 2, 1)));
+  std::vector<program::Job> jobs(4, small_job(split_plan(1, 2, 2, 1)));
   jobs[0].plan.precision = program::DType::kFp16;
   jobs[0].training.loss_scaling = {.initial = 0x1.0p40, .interval = 2, .backoff = 0x1.0p-12};
-  jobs[1] = small_job(plan_of(2, 1, 2, 0));
+  jobs[1] = small_job(split_plan(2, 1, 2, 0));
   jobs[1].plan.precision = program::DType::kBf16;
   jobs[1].plan.compression = program::Compression::kTopK;
   jobs[1].plan.top_k_share = 0.1;
-  jobs[2] = small_job(plan_of(1, 1, 4, 3));
+  jobs[2] = small_job(split_plan(1, 1, 4, 3));
   jobs[2].plan.precision = program::DType::kFp16;
   jobs[2].plan.offload.optimizer = program::Storage::kHost;
   jobs[2].training.loss_scaling.initial = 1024;
-  jobs[3] = small_job(plan_of(1, 2, 2, 3));
+  jobs[3] = small_job(split_plan(1, 2, 2, 3));
   jobs[3].plan.stack = "deepspeed-zero3";
   const BatchRamp ramp{4, 4, 3};  // 4, 4, 4, then 8 samples
   for (const program::Job& job : jobs) {
@@ -250,7 +245,7 @@ TEST(Resume, AtTheStepInWhichTheBatchGrowsEqualsMovingThere) {
 
 // Four replicas become two, and eight: what they have not sent is still there.
 TEST(Resume, AnotherNumberOfReplicasKeepsTheSumOfWhatIsNotSent) {
-  program::Job job = small_job(plan_of(1, 1, 4, 0));
+  program::Job job = small_job(split_plan(1, 1, 4, 0));
   job.plan.compression = program::Compression::kTopK;
   job.plan.top_k_share = 0.1;
   const Folder folder;
@@ -259,7 +254,7 @@ TEST(Resume, AnotherNumberOfReplicasKeepsTheSumOfWhatIsNotSent) {
   const auto unsent = [&](const program::Plan& plan) {
     program::Job other = job;
     other.plan.pipeline = plan.pipeline, other.plan.tensor = plan.tensor, other.plan.data = plan.data;
-    const program::Program program = program_of(other);
+    const program::Program program = verified_program(other);
     std::map<std::string, double> sums;  // of every tensor's elements, over ranks
     cpu::CpuBackend core;
     for (int rank = 0; rank < program.mesh.size(); ++rank) {
@@ -275,11 +270,11 @@ TEST(Resume, AnotherNumberOfReplicasKeepsTheSumOfWhatIsNotSent) {
     }
     return sums;
   };
-  const auto before = unsent(plan_of(1, 1, 4, 0));
+  const auto before = unsent(split_plan(1, 1, 4, 0));
   double most = 0;
   for (const auto& [name, sum] : before) most = std::max(most, std::abs(sum));
   EXPECT_GT(most, 0);
-  for (const program::Plan& plan : {plan_of(2, 1, 2, 0), plan_of(1, 2, 2, 0), plan_of(1, 1, 8, 0)}) {
+  for (const program::Plan& plan : {split_plan(2, 1, 2, 0), split_plan(1, 2, 2, 0), split_plan(1, 1, 8, 0)}) {
     const auto after = unsent(plan);
     ASSERT_EQ(after.size(), before.size());
     for (const auto& [name, sum] : before) EXPECT_NEAR(after.at(name), sum, 1e-12) << name;
@@ -288,23 +283,23 @@ TEST(Resume, AnotherNumberOfReplicasKeepsTheSumOfWhatIsNotSent) {
 
 // Pipelines and the sharded optimizer compute the same bits, so a run may move between them and none is lost.
 TEST(Resume, MovingToAnotherPlanGoesOnWithTheSameLosses) {
-  const program::Job unsplit = small_job(plan_of(1, 1, 1, 0));
+  const program::Job unsplit = small_job(split_plan(1, 1, 1, 0));
   const Toy straight = whole_run(unsplit, 6);
   const Folder folder;
   train(unsplit, folder.path(), 6, false, 2);
-  train(small_job(plan_of(1, 4, 1, 0)), folder.path(), 6, true, 4);
-  const Toy rest = train(small_job(plan_of(1, 2, 1, 0)), folder.path(), 6, true);
+  train(small_job(split_plan(1, 4, 1, 0)), folder.path(), 6, true, 4);
+  const Toy rest = train(small_job(split_plan(1, 2, 1, 0)), folder.path(), 6, true);
   EXPECT_EQ(rest.losses, last(straight.losses, 2));
   const Folder other;
   train(unsplit, other.path(), 6, false, 2);
-  const Toy tensor = train(small_job(plan_of(4, 1, 2, 1)), other.path(), 6, true);
+  const Toy tensor = train(small_job(split_plan(4, 1, 2, 1)), other.path(), 6, true);
   const std::vector<double> expected = last(straight.losses, 4);
   ASSERT_EQ(tensor.losses.size(), expected.size());
   for (std::size_t i = 0; i < expected.size(); ++i) EXPECT_NEAR(tensor.losses[i], expected[i], 1e-11 * expected[i]);
 }
 
 TEST(Resume, AFinishedRunHasNothingLeftToDo) {
-  const program::Job job = small_job(plan_of(1, 1, 2, 1));
+  const program::Job job = small_job(split_plan(1, 1, 2, 1));
   const Folder folder;
   train(job, folder.path(), 2);
   EXPECT_EQ(train(job, folder.path(), 2, true).losses.size(), 0u);
@@ -312,7 +307,7 @@ TEST(Resume, AFinishedRunHasNothingLeftToDo) {
 
 TEST(Resume, OldCheckpointsMakeRoom) {
   const Folder folder;
-  train(small_job(plan_of(1, 1, 1, 0)), folder.path(), 6, false, 0, 1, 2);
+  train(small_job(split_plan(1, 1, 1, 0)), folder.path(), 6, false, 0, 1, 2);
   std::vector<std::string> names;
   for (const auto& path : list(folder.path()).whole) names.push_back(path.filename().string());
   EXPECT_EQ(names, (std::vector<std::string>{"step-00000006", "step-00000005"}));
@@ -328,7 +323,7 @@ std::string refusal(const program::Job& job, const std::filesystem::path& folder
 }
 
 TEST(Resume, AnotherTrainingIsRefusedByName) {
-  const program::Job job = small_job(plan_of(1, 1, 1, 0));
+  const program::Job job = small_job(split_plan(1, 1, 1, 0));
   const Folder folder;
   train(job, folder.path(), 1);
   program::Job other = job;

@@ -74,12 +74,6 @@ Folder::~Folder() {
   std::filesystem::remove_all(path_, ignored);
 }
 
-program::VerifiedProgram program_of(const program::Job& job) {
-  hardware::Cluster cluster = hardware::load_cluster("generic-cpu");
-  cluster.groups.front().node.devices = job.plan.ranks();
-  return simulator::prepare(job, cluster, {.fits = false}).value_or_throw().verified();
-}
-
 program::Job small_job(const program::Plan& plan) {
   program::Job job = testing::toy_job(plan);
   job.model.layers = 4;
@@ -88,7 +82,7 @@ program::Job small_job(const program::Plan& plan) {
 
 Toy train(const program::Job& job, const std::filesystem::path& folder, std::int64_t total, bool resume,
           std::int64_t stop_after, std::int64_t every, std::int64_t keep, const BatchRamp& ramp) {
-  const program::VerifiedProgram program = program_of(job);
+  const program::VerifiedProgram program = verified_program(job);
   const auto corpus = testing::toy_corpus(kCorpusTokens, static_cast<std::int32_t>(job.model.vocab));
   CheckpointerOptions keeping;
   keeping.folder = folder;
@@ -108,7 +102,7 @@ Toy train(const program::Job& job, const std::filesystem::path& folder, std::int
   options.program_for = [&](std::int64_t batch) {
     program::Job smaller = job;
     smaller.training.global_batch = batch;
-    return program_of(smaller);
+    return verified_program(smaller);
   };
   options.on_step = [&](const program::StepRecord& step) {
     if (step.step + 1 == stop_after) stop.request_stop();

@@ -10,6 +10,7 @@
 #include "runtime/checkpoint/checkpointer.h"
 #include "runtime/executor/collect.h"
 #include "tests/runtime/executor/harness.h"
+#include "tests/support/verified_program.h"
 
 namespace trivium::runtime::checkpoint {
 
@@ -29,8 +30,7 @@ class Folder {
 /// Values and moments by "value of NAME", "first moment of NAME", …
 using Whole = std::map<std::string, std::vector<double>>;
 
-/// The job lowered, ordered and verified.
-program::VerifiedProgram program_of(const program::Job& job);
+using support::verified_program;
 
 /// The toy job with fewer layers, so that many of them take seconds.
 program::Job small_job(const program::Plan& plan);

@@ -18,9 +18,12 @@
 #include "simulator/schedule/engine.h"
 #include "tests/runtime/executor/asynchronous_backend.h"
 #include "tests/runtime/executor/harness.h"
+#include "tests/support/split_plan.h"
 
 namespace trivium::runtime::testing {
 namespace {
+
+using support::split_plan;
 
 constexpr int kSteps = 2;
 
@@ -95,31 +98,25 @@ void expect_same_bits(const std::string& name, const program::Job& job) {
 
 void expect_same_bits(const std::string& name, const program::Plan& plan) { expect_same_bits(name, toy_job(plan)); }
 
-program::Plan split(int tensor, int pipeline, int data) {
-  program::Plan plan;
-  plan.tensor = tensor, plan.pipeline = pipeline, plan.data = data;
-  return plan;
-}
-
 TEST(AsynchronousLanes, KeepTheBitsOfPipelines) {
-  expect_same_bits("1f1b", split(1, 4, 1));
-  program::Plan interleaved = split(1, 2, 1);
+  expect_same_bits("1f1b", split_plan(1, 4, 1));
+  program::Plan interleaved = split_plan(1, 2, 1);
   interleaved.virtual_stages = 2;
   interleaved.schedule = program::Schedule::kInterleaved;
   expect_same_bits("interleaved", interleaved);
-  program::Plan zero_bubble = split(1, 2, 1);
+  program::Plan zero_bubble = split_plan(1, 2, 1);
   zero_bubble.schedule = program::Schedule::kZeroBubble;
   expect_same_bits("zero bubble", zero_bubble);
 }
 
 TEST(AsynchronousLanes, KeepTheBitsOfTransfersInParts) {
-  program::Plan plan = split(2, 2, 1);
+  program::Plan plan = split_plan(2, 2, 1);
   plan.scatter_gather = program::ScatterGather::kOn;
   expect_same_bits("parts", plan);
 }
 
 TEST(AsynchronousLanes, KeepTheBitsOfOverlappedTensorCollectives) {
-  program::Plan plan = split(2, 2, 1);
+  program::Plan plan = split_plan(2, 2, 1);
   plan.overlap.tensor = true;
   expect_same_bits("tensor", plan);
   plan.sequence_parallel = true;
@@ -129,7 +126,7 @@ TEST(AsynchronousLanes, KeepTheBitsOfOverlappedTensorCollectives) {
 
 TEST(AsynchronousLanes, KeepTheBitsOfExchangesBesideOtherPasses) {
   for (const int pipeline : {1, 2}) {
-    program::Plan plan = split(1, pipeline, 2);
+    program::Plan plan = split_plan(1, pipeline, 2);
     plan.expert = 2;
     plan.virtual_stages = pipeline;
     plan.schedule = program::usual_schedule(pipeline);
@@ -143,7 +140,7 @@ TEST(AsynchronousLanes, KeepTheBitsOfExchangesBesideOtherPasses) {
 
 TEST(AsynchronousLanes, KeepTheBitsOfShardedState) {
   for (int stage = 0; stage <= 3; ++stage) {
-    program::Plan plan = split(1, 1, 2);
+    program::Plan plan = split_plan(1, 1, 2);
     plan.zero_stage = stage;
     plan.overlap.gradient_reduction = true;
     plan.overlap.parameter_gather = stage > 0;
@@ -153,13 +150,13 @@ TEST(AsynchronousLanes, KeepTheBitsOfShardedState) {
 
 // Shards in four runs; parameters of experts in slots of their own, gathered along with their layer's.
 TEST(AsynchronousLanes, KeepTheBitsOfShardedExpertsAndOfBucketsInParts) {
-  program::Plan parts = split(1, 1, 2);
+  program::Plan parts = split_plan(1, 1, 2);
   parts.zero_stage = 3;
   parts.stack = "deepspeed-zero3";
   parts.overlap.gradient_reduction = true;
   expect_same_bits("parts", parts);
   for (const int context : {1, 2}) {
-    program::Plan plan = split(1, 1, 4 / context);
+    program::Plan plan = split_plan(1, 1, 4 / context);
     plan.expert = 2;
     plan.context = context;
     plan.attention = program::Attention::kFlash;
@@ -175,7 +172,7 @@ TEST(AsynchronousLanes, KeepTheBitsOfShardedExpertsAndOfBucketsInParts) {
 // Key heads of two ranks each: their gradients are summed on the lane of reductions, during the backward.
 TEST(AsynchronousLanes, KeepTheBitsOfSharedKeyHeads) {
   for (const int stage : {0, 3}) {
-    program::Plan plan = split(4, 1, 2);
+    program::Plan plan = split_plan(4, 1, 2);
     plan.zero_stage = stage;
     plan.overlap.gradient_reduction = true;
     program::Job job = toy_job(plan);
@@ -185,7 +182,7 @@ TEST(AsynchronousLanes, KeepTheBitsOfSharedKeyHeads) {
 }
 
 TEST(AsynchronousLanes, KeepTheBitsOfRingsAndHeadExchanges) {
-  program::Plan plan = split(1, 1, 1);
+  program::Plan plan = split_plan(1, 1, 1);
   plan.context = 2;
   plan.attention = program::Attention::kFlash;
   expect_same_bits("ring", plan);
@@ -197,7 +194,7 @@ TEST(AsynchronousLanes, KeepTheBitsOfRingsAndHeadExchanges) {
 // it. The rate is high, so that numbers outgrow the steps before and saturate.
 TEST(AsynchronousLanes, KeepTheBitsOfScalesFromTheStepsBefore) {
   for (const int tensor : {1, 2}) {
-    program::Job job = toy_job(split(tensor, 1, 2));
+    program::Job job = toy_job(split_plan(tensor, 1, 2));
     job.plan.fp8 = program::Fp8::kDelayed;
     job.training.optimizer.learning_rate = 3;
     job.training.optimizer.warmup_steps = 0;
@@ -224,8 +221,8 @@ void expect_same_bits_replayed(const std::string& name, const program::Plan& pla
 // One rank: 8 micro-batches in one frame, forward and backward of 10 segments each (embedding, 8 layers, head). The
 // first micro-batch of the two steps is issued, the other 15 are replayed: 15 * 20.
 TEST(ReplayedSegments, KeepTheBitsOfOneRank) {
-  expect_same_bits_replayed("one rank", split(1, 1, 1), 300);
-  program::Plan plan = split(1, 1, 1);
+  expect_same_bits_replayed("one rank", split_plan(1, 1, 1), 300);
+  program::Plan plan = split_plan(1, 1, 1);
   plan.recompute = program::Recompute::kFull;
   expect_same_bits_replayed("recomputed", plan, 300);
 }
@@ -233,8 +230,8 @@ TEST(ReplayedSegments, KeepTheBitsOfOneRank) {
 // Two stages under 1F1B: 5 segments each. The first has two frames in flight and the second one; 16 passes of each kind
 // less one a frame: 5 * 2 * (14 + 15). Four replicas of 2 micro-batches: 4 passes less one, 20 segments, 4 ranks.
 TEST(ReplayedSegments, KeepTheBitsOfStagesAndReplicas) {
-  expect_same_bits_replayed("1f1b", split(1, 2, 1), 290);
-  program::Plan sharded = split(1, 1, 4);
+  expect_same_bits_replayed("1f1b", split_plan(1, 2, 1), 290);
+  program::Plan sharded = split_plan(1, 1, 4);
   sharded.zero_stage = 3;
   sharded.overlap.gradient_reduction = sharded.overlap.parameter_gather = true;
   expect_same_bits_replayed("ZeRO 3", sharded, 240);
@@ -243,7 +240,7 @@ TEST(ReplayedSegments, KeepTheBitsOfStagesAndReplicas) {
 // Collectives are inside all layers and both ends, but for the embedding's backward: each of two ranks replays its 16
 // uses less one. The summary says why the others are not.
 TEST(ReplayedSegments, LeaveOutWhatCommunicates) {
-  program::Plan plan = split(2, 1, 1);
+  program::Plan plan = split_plan(2, 1, 1);
   expect_same_bits_replayed("tensor", plan, 30);
   const program::Program program = ordered_program(toy_job(plan));
   const Replays replays(program, program.roles.front());

@@ -11,6 +11,7 @@
 #include "program/lower/lower.h"
 #include "runtime/cpu/backend.h"
 #include "tests/runtime/executor/harness.h"
+#include "tests/support/split_plan.h"
 
 namespace trivium::runtime::testing {
 namespace {
@@ -18,6 +19,7 @@ namespace {
 using program::DType;
 using program::Fp8;
 using program::Plan;
+using support::split_plan;
 
 program::Job job_of(const Plan& plan, Fp8 recipe, DType type = DType::kBf16) {
   program::Job job = toy_job(plan);
@@ -27,15 +29,6 @@ program::Job job_of(const Plan& plan, Fp8 recipe, DType type = DType::kBf16) {
   job.plan.precision = type;
   job.plan.fp8 = recipe;
   return job;
-}
-
-Plan split_ways(int tensor, int pipeline, int data, int zero_stage = 0) {
-  Plan plan;
-  plan.tensor = tensor;
-  plan.pipeline = pipeline;
-  plan.data = data;
-  plan.zero_stage = zero_stage;
-  return plan;
 }
 
 class Fp8Training : public ::testing::TestWithParam<Fp8> {
@@ -77,18 +70,18 @@ TEST_P(Fp8Training, LearnsWhatTheOtherPrecisionLearnsButForItsRounding) {
 
 TEST_P(Fp8Training, PipelinesRecomputationAndShardingChangeNoBit) {
   const Trained unsplit = run(job_of({}, GetParam()));
-  expect_bitwise(job_of(split_ways(1, 2, 1), GetParam()), unsplit);
-  Plan plan = split_ways(1, 2, 1);
+  expect_bitwise(job_of(split_plan(1, 2, 1), GetParam()), unsplit);
+  Plan plan = split_plan(1, 2, 1);
   plan.schedule = program::Schedule::kZeroBubble;
   expect_bitwise(job_of(plan, GetParam()), unsplit);
   plan.schedule = program::Schedule::kInterleaved, plan.virtual_stages = 2;
   expect_bitwise(job_of(plan, GetParam()), unsplit);
   for (const auto recompute : {program::Recompute::kSelective, program::Recompute::kFull}) {
-    plan = split_ways(1, 1, 1);
+    plan = split_plan(1, 1, 1);
     plan.recompute = recompute;
     expect_bitwise(job_of(plan, GetParam()), unsplit);
   }
-  program::Job job = job_of(split_ways(1, 1, 2), GetParam());
+  program::Job job = job_of(split_plan(1, 1, 2), GetParam());
   job.training.global_batch = 2;
   const Trained replicas = run(job);
   for (const int zero : {1, 2, 3}) {
@@ -102,7 +95,7 @@ TEST_P(Fp8Training, PipelinesRecomputationAndShardingChangeNoBit) {
 }
 
 TEST_P(Fp8Training, ParametersGatheredInEightBitsChangeNothingAtAll) {
-  program::Job job = job_of(split_ways(1, 1, 2), GetParam());
+  program::Job job = job_of(split_plan(1, 1, 2), GetParam());
   job.training.global_batch = 2;
   const Trained replicas = run(job);
   job.plan.fp8_parameter_gather = program::Fp8Gather::kOn;
@@ -121,10 +114,10 @@ TEST_P(Fp8Training, ParametersGatheredInEightBitsChangeNothingAtAll) {
 // quarter (E5M2) away.
 TEST_P(Fp8Training, SplitsOfTensorsStayWithinTheBounds) {
   const Trained bf16 = run(job_of({}, GetParam())), fp64 = run(job_of({}, GetParam(), DType::kFp64));
-  std::vector<Plan> plans{split_ways(2, 1, 1), split_ways(2, 2, 1), split_ways(2, 1, 2, 1), split_ways(1, 2, 2, 3)};
-  plans.push_back(split_ways(2, 1, 1));
+  std::vector<Plan> plans{split_plan(2, 1, 1), split_plan(2, 2, 1), split_plan(2, 1, 2, 1), split_plan(1, 2, 2, 3)};
+  plans.push_back(split_plan(2, 1, 1));
   plans.back().sequence_parallel = true;
-  plans.push_back(split_ways(1, 1, 1));
+  plans.push_back(split_plan(1, 1, 1));
   plans.back().context = 2;
   plans.back().attention = program::Attention::kFlash;
   for (const Plan& plan : plans) {
@@ -134,7 +127,7 @@ TEST_P(Fp8Training, SplitsOfTensorsStayWithinTheBounds) {
 }
 
 TEST_P(Fp8Training, GatedAndParallelBlocksAndExpertsTrain) {
-  program::Job job = job_of(split_ways(1, 1, 2), GetParam(), DType::kFp64);
+  program::Job job = job_of(split_plan(1, 1, 2), GetParam(), DType::kFp64);
   job.model.linear_bias = false;
   job.model.experts = models::Experts{.count = 4, .top_k = 2, .every = 2};
   const Trained together = run(job);
@@ -146,7 +139,7 @@ TEST_P(Fp8Training, GatedAndParallelBlocksAndExpertsTrain) {
   job.model.linear_bias = false;
   for (const bool parallel : {false, true}) {
     job.model.parallel_block = parallel;
-    job.plan = split_ways(1, 1, 1);
+    job.plan = split_plan(1, 1, 1);
     job.plan.fp8 = GetParam(), job.plan.precision = DType::kFp64;
     const Trained one = run(job);
     ASSERT_EQ(one.refused, "");
@@ -164,14 +157,14 @@ TEST_P(Fp8Training, AdaptersTrainBesideFrozenWeightsIn8Bits) {
   const Trained unsplit = run(adapted({}, DType::kBf16)), fp64 = run(adapted({}, DType::kFp64));
   ASSERT_EQ(unsplit.refused, "");
   EXPECT_EQ(unsplit.first_moments.size(), 4U * 8);
-  expect_bitwise(adapted(split_ways(1, 2, 1), DType::kBf16), unsplit);
+  expect_bitwise(adapted(split_plan(1, 2, 1), DType::kBf16), unsplit);
   Plan plan;
   plan.recompute = program::Recompute::kFull;
   expect_bitwise(adapted(plan, DType::kBf16), unsplit);
   plan.recompute = program::Recompute::kNone;
   plan.offload.activations = program::Storage::kHost;
   expect_bitwise(adapted(plan, DType::kBf16), unsplit);
-  plan = split_ways(2, 1, 2, 3);
+  plan = split_plan(2, 1, 2, 3);
   for (const bool sequence_parallel : {false, true}) {
     plan.sequence_parallel = sequence_parallel;
     expect_close(adapted(plan, DType::kFp64), fp64, 1e-4, 1e-4);
@@ -179,7 +172,7 @@ TEST_P(Fp8Training, AdaptersTrainBesideFrozenWeightsIn8Bits) {
 }
 
 TEST_P(Fp8Training, AdaptersOfExpertsTrainBesideFrozenWeightsIn8Bits) {
-  program::Job job = job_of(split_ways(1, 1, 2), GetParam(), DType::kFp64);
+  program::Job job = job_of(split_plan(1, 1, 2), GetParam(), DType::kFp64);
   job.model.layers = 2;
   job.model.linear_bias = false;
   job.model.experts = models::Experts{.count = 4, .top_k = 2, .every = 2};
@@ -188,7 +181,7 @@ TEST_P(Fp8Training, AdaptersOfExpertsTrainBesideFrozenWeightsIn8Bits) {
   ASSERT_EQ(together.refused, "");
   job.plan.expert = 2, job.plan.zero_stage = 3;
   expect_close(job, together, 1e-4, 1e-4);
-  job.plan = split_ways(2, 1, 1);
+  job.plan = split_plan(2, 1, 1);
   job.plan.precision = DType::kFp64, job.plan.fp8 = GetParam(), job.plan.sequence_parallel = true;
   expect_close(job, together, 1e-4, 1e-4);
 }

@@ -3,12 +3,14 @@
 #include <gtest/gtest.h>
 
 #include "tests/runtime/executor/harness.h"
+#include "tests/support/split_plan.h"
 
 namespace trivium::runtime::testing {
 namespace {
 
 using program::Op;
 using program::OpKind;
+using support::split_plan;
 
 constexpr double kTolerance = 1e-11;  // of the equivalence tests
 
@@ -35,33 +37,25 @@ std::function<void(program::Program&)> silence(bool (*chosen)(const Op&)) {
   };
 }
 
-program::Plan plan_of(int tensor, int pipeline, int data) {
-  program::Plan plan;
-  plan.tensor = tensor;
-  plan.pipeline = pipeline;
-  plan.data = data;
-  return plan;
-}
-
 TEST(Mutation, ReplicasThatAreNotAveragedAreSeen) {
   std::string where;
   // Dropping the 1/2 of two replicas is the same as counting half the global batch in the loss weight.
   const auto drop = [](program::Program& program) { program.settings.batch.samples /= 2; };
-  EXPECT_GT(distance(plan_of(1, 1, 2), drop, where), kTolerance) << where;
+  EXPECT_GT(distance(split_plan(1, 1, 2), drop, where), kTolerance) << where;
 }
 
 TEST(Mutation, ASkippedReductionOfTheTiedEmbeddingIsSeen) {
   std::string where;
   const auto skip =
       silence([](const Op& op) { return op.kind == OpKind::kAllReduce && op.group == program::Group::kEmbedding; });
-  EXPECT_GT(distance(plan_of(1, 2, 1), skip, where), kTolerance) << where;
+  EXPECT_GT(distance(split_plan(1, 2, 1), skip, where), kTolerance) << where;
 }
 
 TEST(Mutation, ASkippedReductionOverReplicasIsSeen) {
   std::string where;
   const auto skip =
       silence([](const Op& op) { return op.kind == OpKind::kAllReduce && op.group == program::Group::kData; });
-  EXPECT_GT(distance(plan_of(1, 1, 2), skip, where), kTolerance) << where;
+  EXPECT_GT(distance(split_plan(1, 1, 2), skip, where), kTolerance) << where;
 }
 
 TEST(Mutation, AReplicaCountedTwiceInTheGradientNormIsSeen) {
@@ -71,12 +65,12 @@ TEST(Mutation, AReplicaCountedTwiceInTheGradientNormIsSeen) {
       for (program::Parameter& p : kind.parameters) p.tied_copy = false;  // the last stage's copy of the embedding
     }
   };
-  EXPECT_GT(distance(plan_of(1, 2, 1), count_twice, where), kTolerance) << where;
+  EXPECT_GT(distance(split_plan(1, 2, 1), count_twice, where), kTolerance) << where;
 }
 
 TEST(Mutation, UnreducedGradientsOfReplicasUnderSequenceParallelAreSeen) {
   std::string where;
-  program::Plan plan = plan_of(2, 1, 1);
+  program::Plan plan = split_plan(2, 1, 1);
   plan.sequence_parallel = true;
   const auto skip = silence([](const Op& op) {
     return op.kind == OpKind::kAllReduce && op.group == program::Group::kTensor && op.lane == program::Lane::kData;
@@ -86,7 +80,7 @@ TEST(Mutation, UnreducedGradientsOfReplicasUnderSequenceParallelAreSeen) {
 
 TEST(Mutation, ReceivedPartsThatNobodyGathersAreSeen) {
   std::string where;
-  program::Plan plan = plan_of(2, 2, 1);
+  program::Plan plan = split_plan(2, 2, 1);
   plan.scatter_gather = program::ScatterGather::kOn;
   const auto skip =
       silence([](const Op& op) { return op.group == program::Group::kTensor && op.lane == program::Lane::kPipeline; });
@@ -108,7 +102,7 @@ TEST(Mutation, SwappedReceivesAreSeen) {
       }
     }
   };
-  program::Plan plan = plan_of(1, 2, 1);
+  program::Plan plan = split_plan(1, 2, 1);
   plan.schedule = program::Schedule::kGpipe;  // all forwards first: the swap cannot deadlock
   EXPECT_GT(distance(plan, swap, where), kTolerance) << where;
 }

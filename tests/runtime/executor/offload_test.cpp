@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "runtime/executor/disk_arena.h"
 #include "tests/runtime/executor/equivalence.h"
+#include "tests/support/split_plan.h"
 
 namespace trivium::runtime::testing {
 namespace {
@@ -16,14 +17,7 @@ using program::Plan;
 using program::Recompute;
 using program::Schedule;
 using program::Storage;
-
-Plan offloading_split(int tensor, int pipeline, int data) {
-  Plan plan;
-  plan.tensor = tensor;
-  plan.pipeline = pipeline;
-  plan.data = data;
-  return plan;
-}
+using support::split_plan;
 
 // The same plan with everything on the device.
 void expect_bitwise(const Plan& plan) {
@@ -35,7 +29,7 @@ void expect_bitwise(const Plan& plan) {
 TEST(OffloadRun, OptimizerStateOnHostAndDiskChangesNothingAtAll) {
   for (const Storage storage : {Storage::kHost, Storage::kDisk}) {
     for (const auto& [tensor, pipeline, data] : {std::tuple{1, 1, 1}, {2, 2, 1}, {1, 2, 2}}) {
-      Plan plan = offloading_split(tensor, pipeline, data);
+      Plan plan = split_plan(tensor, pipeline, data);
       plan.offload.optimizer = storage;
       plan.zero_stage = data > 1 ? 1 : 0;
       expect_bitwise(plan);
@@ -47,7 +41,7 @@ TEST(OffloadRun, ActivationsOnHostAndDiskChangeNothingAtAll) {
   for (const Storage storage : {Storage::kHost, Storage::kDisk}) {
     for (const Recompute recompute : {Recompute::kNone, Recompute::kSelective}) {
       for (const int pipeline : {1, 2, 4}) {
-        Plan plan = offloading_split(1, pipeline, 1);
+        Plan plan = split_plan(1, pipeline, 1);
         plan.recompute = recompute;
         plan.offload.activations = storage;
         expect_bitwise(plan);
@@ -58,7 +52,7 @@ TEST(OffloadRun, ActivationsOnHostAndDiskChangeNothingAtAll) {
 
 TEST(OffloadRun, EverySchedule) {
   for (const Schedule schedule : {Schedule::kSequential, Schedule::kGpipe, Schedule::kInterleaved}) {
-    Plan plan = offloading_split(1, 2, 1);
+    Plan plan = split_plan(1, 2, 1);
     plan.schedule = schedule;
     plan.virtual_stages = schedule == Schedule::kInterleaved ? 2 : 1;
     plan.offload = {Storage::kHost, Storage::kNone, Storage::kNone, Storage::kHost};
@@ -67,7 +61,7 @@ TEST(OffloadRun, EverySchedule) {
 }
 
 TEST(OffloadRun, BothWithTensorSequenceAndDataParallel) {
-  Plan plan = offloading_split(2, 2, 2);
+  Plan plan = split_plan(2, 2, 2);
   plan.sequence_parallel = true;
   plan.zero_stage = 1;
   plan.overlap.gradient_reduction = true;
@@ -77,7 +71,7 @@ TEST(OffloadRun, BothWithTensorSequenceAndDataParallel) {
 
 TEST(OffloadRun, StateOfShardedParametersAndGradients) {
   for (const int zero : {2, 3}) {
-    Plan plan = offloading_split(1, 1, 4);
+    Plan plan = split_plan(1, 1, 4);
     plan.zero_stage = zero;
     plan.offload.optimizer = Storage::kHost;
     expect_bitwise(plan);
@@ -88,7 +82,7 @@ TEST(OffloadRun, StateOfShardedParametersAndGradients) {
 TEST(OffloadRun, ActivationsOfMixturesInSomeLayersChangeNothingAtAll) {
   for (const int every : {1, 2, 3}) {
     for (const auto& [expert, pipeline, context] : {std::tuple{1, 1, 1}, {2, 2, 1}, {1, 2, 2}}) {
-      Plan plan = offloading_split(1, pipeline, expert);
+      Plan plan = split_plan(1, pipeline, expert);
       plan.expert = expert;
       plan.context = context;
       if (context > 1) plan.attention = program::Attention::kFlash;
@@ -106,7 +100,7 @@ TEST(OffloadRun, GradientsOnHostAndDiskChangeNothingAtAll) {
   for (const Storage storage : {Storage::kHost, Storage::kDisk}) {
     for (const auto& [tensor, pipeline, data] : {std::tuple{1, 1, 1}, {2, 2, 1}, {1, 2, 2}}) {
       for (const bool overlap : {false, true}) {
-        Plan plan = offloading_split(tensor, pipeline, data);
+        Plan plan = split_plan(tensor, pipeline, data);
         plan.offload.gradients = storage;
         plan.zero_stage = data > 1 && overlap ? 1 : 0;
         plan.overlap.gradient_reduction = overlap;
@@ -119,7 +113,7 @@ TEST(OffloadRun, GradientsOnHostAndDiskChangeNothingAtAll) {
 TEST(OffloadRun, GradientsUnderEverySchedule) {
   for (const Schedule schedule :
        {Schedule::kSequential, Schedule::kGpipe, Schedule::kInterleaved, Schedule::kZeroBubble}) {
-    Plan plan = offloading_split(1, 2, 2);
+    Plan plan = split_plan(1, 2, 2);
     plan.schedule = schedule;
     plan.virtual_stages = schedule == Schedule::kInterleaved ? 2 : 1;
     plan.offload.gradients = Storage::kHost;
@@ -132,7 +126,7 @@ TEST(OffloadRun, GradientsUnderEverySchedule) {
 TEST(OffloadRun, GradientsKeptAsShards) {
   for (const int zero : {2, 3}) {
     for (const int shard_group : {0, 2}) {
-      Plan plan = offloading_split(1, 1, 4);
+      Plan plan = split_plan(1, 1, 4);
       plan.zero_stage = zero;
       plan.shard_group = shard_group;
       plan.overlap.gradient_reduction = shard_group == 0;
@@ -140,20 +134,20 @@ TEST(OffloadRun, GradientsKeptAsShards) {
       expect_bitwise(plan);
     }
   }
-  Plan stages = offloading_split(1, 2, 2);  // the tied embedding stays whole among shards
+  Plan stages = split_plan(1, 2, 2);  // the tied embedding stays whole among shards
   stages.zero_stage = 2;
   stages.offload.gradients = Storage::kDisk;
   expect_bitwise(stages);
 }
 
 TEST(OffloadRun, GradientsWithAllElseThatCanBeAway) {
-  Plan plan = offloading_split(2, 2, 2);
+  Plan plan = split_plan(2, 2, 2);
   plan.sequence_parallel = true;
   plan.zero_stage = 1;
   plan.overlap.gradient_reduction = plan.overlap.parameter_gather = true;
   plan.offload = {Storage::kHost, Storage::kHost, Storage::kNone, Storage::kHost};
   expect_bitwise(plan);
-  Plan compressed = offloading_split(1, 2, 2);
+  Plan compressed = split_plan(1, 2, 2);
   compressed.compression = program::Compression::kTopK;
   compressed.offload.gradients = Storage::kHost;
   expect_bitwise(compressed);
@@ -161,7 +155,7 @@ TEST(OffloadRun, GradientsWithAllElseThatCanBeAway) {
 
 TEST(OffloadRun, GradientsInSixteenBits) {
   for (const auto precision : {program::DType::kBf16, program::DType::kFp16}) {
-    program::Job job = toy_job(offloading_split(1, 2, 2));
+    program::Job job = toy_job(split_plan(1, 2, 2));
     job.plan.precision = precision;
     const Trained kept = run(job);
     job.plan.offload.gradients = Storage::kHost;
@@ -173,7 +167,7 @@ TEST(OffloadRun, ParametersOnHostAndDiskChangeNothingAtAll) {
   for (const Storage storage : {Storage::kHost, Storage::kDisk}) {
     for (const auto& [tensor, pipeline, data] : {std::tuple{1, 1, 1}, {2, 2, 1}, {1, 1, 4}, {1, 2, 2}}) {
       for (const bool overlap : {false, true}) {
-        Plan plan = offloading_split(tensor, pipeline, data);
+        Plan plan = split_plan(tensor, pipeline, data);
         plan.zero_stage = 3;
         plan.overlap.gradient_reduction = plan.overlap.parameter_gather = overlap;
         plan.bucket_bytes = overlap && data == 4 ? 100'000 : 0;
@@ -187,7 +181,7 @@ TEST(OffloadRun, ParametersOnHostAndDiskChangeNothingAtAll) {
 TEST(OffloadRun, ParametersUnderEverySchedule) {
   for (const Schedule schedule :
        {Schedule::kSequential, Schedule::kGpipe, Schedule::kInterleaved, Schedule::kZeroBubble}) {
-    Plan plan = offloading_split(1, 2, 2);
+    Plan plan = split_plan(1, 2, 2);
     plan.schedule = schedule;
     plan.virtual_stages = schedule == Schedule::kInterleaved ? 2 : 1;
     plan.zero_stage = 3;
@@ -199,14 +193,14 @@ TEST(OffloadRun, ParametersUnderEverySchedule) {
 
 TEST(OffloadRun, ParametersWithAllElseThatCanBeAway) {
   for (const int data : {1, 2}) {
-    Plan plan = offloading_split(2, 2, data);
+    Plan plan = split_plan(2, 2, data);
     plan.sequence_parallel = true;
     plan.zero_stage = 3;
     plan.overlap.gradient_reduction = plan.overlap.parameter_gather = true;
     plan.offload = {Storage::kHost, Storage::kHost, Storage::kHost, Storage::kHost};
     expect_bitwise(plan);
   }
-  Plan groups = offloading_split(1, 1, 4);
+  Plan groups = split_plan(1, 1, 4);
   groups.zero_stage = 3;
   groups.shard_group = 2;
   groups.offload = {Storage::kHost, Storage::kHost, Storage::kDisk, Storage::kNone};
@@ -216,7 +210,7 @@ TEST(OffloadRun, ParametersWithAllElseThatCanBeAway) {
 TEST(OffloadRun, ParametersInSixteenBits) {
   for (const auto precision : {program::DType::kBf16, program::DType::kFp16}) {
     for (const int data : {1, 2}) {
-      program::Job job = toy_job(offloading_split(1, 2, data));
+      program::Job job = toy_job(split_plan(1, 2, data));
       job.plan.zero_stage = 3;
       job.plan.precision = precision;
       const Trained kept = run(job);
@@ -228,7 +222,7 @@ TEST(OffloadRun, ParametersInSixteenBits) {
 
 // Without its copy back a stage computes with the parameters of the step before.
 TEST(OffloadRun, ALostCopyOfParametersIsSeen) {
-  Plan plan = offloading_split(1, 2, 1);
+  Plan plan = split_plan(1, 2, 1);
   plan.zero_stage = 3;
   plan.offload.parameters = Storage::kHost;
   const Trained right = run(toy_job(plan));
@@ -243,7 +237,7 @@ TEST(OffloadRun, ALostCopyOfParametersIsSeen) {
 
 // Without its copy back a bucket has the gradients of the last micro-batch alone.
 TEST(OffloadRun, ALostCopyOfGradientsIsSeen) {
-  Plan plan = offloading_split(1, 2, 1);
+  Plan plan = split_plan(1, 2, 1);
   plan.offload.gradients = Storage::kHost;
   const Trained right = run(toy_job(plan));
   const Trained wrong = run(toy_job(plan), 3, [](program::Program& program) {
@@ -257,7 +251,7 @@ TEST(OffloadRun, ALostCopyOfGradientsIsSeen) {
 
 // Without its copy back a stage steps with the moments of another bucket.
 TEST(OffloadRun, ALostCopyIsSeen) {
-  Plan plan = offloading_split(1, 2, 1);
+  Plan plan = split_plan(1, 2, 1);
   plan.offload.optimizer = Storage::kHost;
   const Trained right = run(toy_job(plan));
   const Trained wrong = run(toy_job(plan), 3, [](program::Program& program) {

@@ -11,12 +11,14 @@
 #include "runtime/executor/train.h"
 #include "tests/program/jobs.h"
 #include "tests/runtime/executor/harness.h"
+#include "tests/support/split_plan.h"
 
 namespace trivium::runtime::testing {
 namespace {
 
 using program::DType;
 using program::Plan;
+using support::split_plan;
 
 /// A unit in the last place is 2^-8 of a bf16 number and 2^-11 of an fp16 one. Sums in another order differ by about a
 /// unit a rounding; the few dozen roundings on the way from a loss to a gradient leave some units of a tensor's norm.
@@ -37,15 +39,6 @@ program::Job job_of(const Plan& plan, DType type) {
 const Trained& unsplit(DType type) {
   static const Trained bf16 = run(job_of({}, DType::kBf16)), fp16 = run(job_of({}, DType::kFp16));
   return type == DType::kBf16 ? bf16 : fp16;
-}
-
-Plan split(int tensor, int pipeline, int data, int zero_stage = 0) {
-  Plan plan;
-  plan.tensor = tensor;
-  plan.pipeline = pipeline;
-  plan.data = data;
-  plan.zero_stage = zero_stage;
-  return plan;
 }
 
 class HalfPrecision : public ::testing::TestWithParam<DType> {
@@ -86,22 +79,22 @@ TEST_P(HalfPrecision, ItIsNotFp32) {
 }
 
 TEST_P(HalfPrecision, PipelinesAndRecomputationChangeNoBit) {
-  for (const int pipeline : {2, 4}) expect_bitwise(job_of(split(1, pipeline, 1), GetParam()), unsplit(GetParam()));
-  Plan plan = split(1, 2, 1);
+  for (const int pipeline : {2, 4}) expect_bitwise(job_of(split_plan(1, pipeline, 1), GetParam()), unsplit(GetParam()));
+  Plan plan = split_plan(1, 2, 1);
   plan.schedule = program::Schedule::kInterleaved, plan.virtual_stages = 2;
   expect_bitwise(job_of(plan, GetParam()), unsplit(GetParam()));
-  plan = split(1, 2, 1);
+  plan = split_plan(1, 2, 1);
   plan.schedule = program::Schedule::kZeroBubble;
   expect_bitwise(job_of(plan, GetParam()), unsplit(GetParam()));
   for (const auto recompute : {program::Recompute::kSelective, program::Recompute::kFull}) {
-    plan = split(1, 2, 1);
+    plan = split_plan(1, 2, 1);
     plan.recompute = recompute;
     expect_bitwise(job_of(plan, GetParam()), unsplit(GetParam()));
   }
 }
 
 TEST_P(HalfPrecision, ShardingAndOffloadChangeNoBitOfTheSameReplicas) {
-  program::Job job = job_of(split(1, 2, 2), GetParam());
+  program::Job job = job_of(split_plan(1, 2, 2), GetParam());
   job.training.global_batch = 2;  // one micro-batch each: ZeRO 2 and 3 reduce every one
   const Trained replicas = run(job);
   for (const int zero : {1, 2, 3}) {
@@ -115,26 +108,26 @@ TEST_P(HalfPrecision, ShardingAndOffloadChangeNoBitOfTheSameReplicas) {
 }
 
 TEST_P(HalfPrecision, EverySplitStaysWithinTheBoundsOfItsPrecision) {
-  std::vector<Plan> plans{split(2, 1, 1),    split(4, 1, 1),    split(1, 1, 4),
-                          split(2, 2, 2, 1), split(1, 1, 2, 2), split(1, 2, 2, 3)};
-  plans.push_back(split(2, 1, 2));
+  std::vector<Plan> plans{split_plan(2, 1, 1),    split_plan(4, 1, 1),    split_plan(1, 1, 4),
+                          split_plan(2, 2, 2, 1), split_plan(1, 1, 2, 2), split_plan(1, 2, 2, 3)};
+  plans.push_back(split_plan(2, 1, 2));
   plans.back().sequence_parallel = true;
-  plans.push_back(split(1, 1, 1));
+  plans.push_back(split_plan(1, 1, 1));
   plans.back().context = 2;
   plans.back().attention = program::Attention::kFlash;
-  plans.push_back(split(2, 1, 1));
+  plans.push_back(split_plan(2, 1, 1));
   plans.back().context = 2;
   plans.back().context_method = program::ContextMethod::kAllToAll;
-  plans.push_back(split(2, 1, 2));
+  plans.push_back(split_plan(2, 1, 2));
   plans.back().compression = program::Compression::kFp16;
-  plans.push_back(split(1, 1, 4, 1));
+  plans.push_back(split_plan(1, 1, 4, 1));
   plans.back().reduce_dtype = GetParam();
   for (const Plan& plan : plans) expect_within_bounds(job_of(plan, GetParam()), unsplit(GetParam()));
 }
 
 // Experts on one rank and on two, the same arithmetic on both: tokens choose alike.
 TEST_P(HalfPrecision, SpreadExpertsStayWithinTheBounds) {
-  program::Job job = job_of(split(1, 1, 2), GetParam());
+  program::Job job = job_of(split_plan(1, 1, 2), GetParam());
   job.model.linear_bias = false;
   job.model.experts = models::Experts{.count = 4, .top_k = 2, .every = 2};
   const Trained together = run(job);
@@ -144,7 +137,7 @@ TEST_P(HalfPrecision, SpreadExpertsStayWithinTheBounds) {
 
 // fp16 gradients of Megatron's trait: kept and summed in 16 bits.
 TEST_P(HalfPrecision, AStackThatKeepsFp16GradientsRunsToo) {
-  program::Job job = job_of(split(2, 1, 2, 1), GetParam());
+  program::Job job = job_of(split_plan(2, 1, 2, 1), GetParam());
   job.plan.stack = "megatron";
   expect_within_bounds(job, unsplit(GetParam()));
 }
@@ -162,7 +155,7 @@ TrainResult train(const program::Job& job, std::int64_t steps) {
 
 // 2^40 times the gradients is beyond fp16; every rank backs off alike until they fit.
 TEST(LossScaling, BacksOffUntilGradientsFitWithoutLearningAnything) {
-  program::Job job = job_of(split(2, 2, 2), DType::kFp16);
+  program::Job job = job_of(split_plan(2, 2, 2), DType::kFp16);
   job.training.loss_scaling.initial = 0x1.0p40;
   job.training.loss_scaling.backoff = 0x1.0p-10;
   const TrainResult result = train(job, 6);

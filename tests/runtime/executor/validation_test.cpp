@@ -8,24 +8,21 @@
 #include "runtime/executor/train.h"
 #include "simulator/predict/prepare.h"
 #include "tests/runtime/executor/harness.h"
+#include "tests/support/verified_program.h"
 
 namespace trivium::runtime::testing {
 namespace {
 
-program::VerifiedProgram ordered(const program::Job& job) {
-  hardware::Cluster cluster = hardware::load_cluster("generic-cpu");
-  cluster.groups.front().node.devices = job.plan.ranks();
-  return simulator::prepare(job, cluster, {.fits = false}).value_or_throw().verified();
-}
+using support::verified_program;
 
 TrainResult train(const program::Job& job, TrainOptions options) {
   const auto corpus = toy_corpus(4000, static_cast<std::int32_t>(job.model.vocab));
   options.program_for = [job](std::int64_t batch) {
     program::Job smaller = job;
     smaller.training.global_batch = batch;
-    return ordered(smaller);
+    return verified_program(smaller);
   };
-  TrainResult result = train_in_threads(ordered(job), *corpus, options);
+  TrainResult result = train_in_threads(verified_program(job), *corpus, options);
   EXPECT_EQ(result.refused, "");
   return result;
 }
@@ -63,7 +60,7 @@ TEST(Validation, MeasuresTheLossThatTheNextStepWouldStartFrom) {
   // a training that reads that batch again in step 1 begins.
   const auto corpus = toy_corpus(16 * 8 + 1, 61);  // eight samples: an epoch is a batch, in another order each time
   options.validation = corpus.get();
-  const TrainResult result = train_in_threads(ordered(job), *corpus, options);
+  const TrainResult result = train_in_threads(verified_program(job), *corpus, options);
   ASSERT_EQ(result.steps.size(), 3u);
   for (std::size_t i = 0; i + 1 < 3; ++i) {
     EXPECT_NEAR(*result.steps[i].validation_loss, result.steps[i + 1].loss, 1e-12 * result.steps[i + 1].loss) << i;

@@ -8,14 +8,12 @@
 #include "program/lower/lower.h"
 #include "simulator/cost/supported.h"
 #include "simulator/predict/simulate.h"
+#include "tests/support/one_of.h"
 
 namespace trivium::simulator {
 namespace {
 
-template <class T>
-T one_of(std::mt19937& random, std::initializer_list<T> values) {
-  return *(values.begin() + std::uniform_int_distribution<std::size_t>(0, values.size() - 1)(random));
-}
+using support::one_of;
 
 models::Model random_model(std::mt19937& random) {
   models::Model model;

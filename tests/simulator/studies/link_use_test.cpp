@@ -11,9 +11,12 @@
 #include "simulator/placement/placed_cluster.h"
 #include "simulator/predict/simulate.h"
 #include "tests/simulator/prepared.h"
+#include "tests/support/split_plan.h"
 
 namespace trivium::simulator {
 namespace {
+
+using support::split_plan;
 
 struct Simulated {
   std::vector<WireUse> wires;
@@ -67,15 +70,9 @@ Simulated simulated(program::Plan plan, const std::string& cluster_name) {
   return result;
 }
 
-program::Plan split(int tensor, int pipeline, int data) {
-  program::Plan plan;
-  plan.tensor = tensor, plan.pipeline = pipeline, plan.data = data;
-  return plan;
-}
-
 // A ring of n moves 2 (n-1)/n of the gradients out of every device; in one node all of it stays there.
 TEST(LinkUse, ReplicasOfOneNodeReduceInsideIt) {
-  const Simulated p = simulated(split(1, 1, 8), "dgx-a100-80gb:1");
+  const Simulated p = simulated(split_plan(1, 1, 8), "dgx-a100-80gb:1");
   ASSERT_EQ(p.wires.size(), 1U);
   EXPECT_EQ(p.wires[0].wire, Wire::kInside);
   const LinkUse* gradients = Simulated::of(p.wires[0], Phase::kGradients, program::Group::kData);
@@ -85,7 +82,7 @@ TEST(LinkUse, ReplicasOfOneNodeReduceInsideIt) {
 
 // Sixteen replicas on two nodes: of a ring's sixteen steps two leave a node.
 TEST(LinkUse, ARingOverTwoNodesLeavesEachOnce) {
-  const Simulated p = simulated(split(1, 1, 16), "dgx-a100-80gb:2");
+  const Simulated p = simulated(split_plan(1, 1, 16), "dgx-a100-80gb:2");
   const WireUse *inside = p.of(Wire::kInside), *network = p.of(Wire::kNetwork);
   ASSERT_TRUE(inside != nullptr && network != nullptr);
   const double all = p.parameters * 2 * 15 / 16;
@@ -97,8 +94,8 @@ TEST(LinkUse, ARingOverTwoNodesLeavesEachOnce) {
 
 // Nodes of slower kinds once counted though no rank lay on them: busy wires used three times their rate.
 TEST(LinkUse, IdleNodesHaveNoSay) {
-  const Simulated alone = simulated(split(1, 1, 16), "dgx-a100-80gb:2");
-  const Simulated p = simulated(split(1, 1, 16), "dgx-a100-80gb:2+dgx1-v100-32gb:2");
+  const Simulated alone = simulated(split_plan(1, 1, 16), "dgx-a100-80gb:2");
+  const Simulated p = simulated(split_plan(1, 1, 16), "dgx-a100-80gb:2+dgx1-v100-32gb:2");
   for (const Wire wire : {Wire::kInside, Wire::kNetwork}) {
     ASSERT_TRUE(p.of(wire) != nullptr && alone.of(wire) != nullptr);
     EXPECT_DOUBLE_EQ(p.of(wire)->capacity.value(), alone.of(wire)->capacity.value());
@@ -108,7 +105,7 @@ TEST(LinkUse, IdleNodesHaveNoSay) {
 
 // Eight ranks on a node of each kind: what wires could carry is told by rank.
 TEST(LinkUse, NoWireCarriesMoreThanItCan) {
-  const Simulated p = simulated(split(1, 2, 8), "dgx-a100-80gb:1+dgx-h100-80gb:1");
+  const Simulated p = simulated(split_plan(1, 2, 8), "dgx-a100-80gb:1+dgx-h100-80gb:1");
   for (const WireUse& wire : p.wires) {
     EXPECT_GT(wire.filled(), 0);
     EXPECT_LE(wire.filled(), 1) << name_of(wire.wire);
@@ -119,7 +116,7 @@ TEST(LinkUse, NoWireCarriesMoreThanItCan) {
 // Tensor ranks fill the nodes, so that a replica's counterpart is always on the other node: gradients use the network
 // alone.
 TEST(LinkUse, TensorRanksStayInsideAndTheirReplicasGoOut) {
-  const Simulated p = simulated(split(8, 1, 2), "dgx-a100-80gb:2");
+  const Simulated p = simulated(split_plan(8, 1, 2), "dgx-a100-80gb:2");
   const WireUse *inside = p.of(Wire::kInside), *network = p.of(Wire::kNetwork);
   ASSERT_TRUE(inside != nullptr && network != nullptr);
   EXPECT_EQ(Simulated::of(*inside, Phase::kGradients, program::Group::kData), nullptr);
@@ -130,7 +127,7 @@ TEST(LinkUse, TensorRanksStayInsideAndTheirReplicasGoOut) {
 }
 
 TEST(LinkUse, StagesOfTwoNodesSendOverTheNetwork) {
-  const Simulated p = simulated(split(8, 2, 1), "dgx-a100-80gb:2");
+  const Simulated p = simulated(split_plan(8, 2, 1), "dgx-a100-80gb:2");
   const LinkUse* stages = Simulated::of(*p.of(Wire::kNetwork), Phase::kStages, program::Group::kPipeline);
   ASSERT_NE(stages, nullptr);
   EXPECT_GT(stages->bytes, 0);
@@ -138,7 +135,7 @@ TEST(LinkUse, StagesOfTwoNodesSendOverTheNetwork) {
 }
 
 TEST(LinkUse, CopiesGoToTheHost) {
-  program::Plan plan = split(1, 1, 8);
+  program::Plan plan = split_plan(1, 1, 8);
   plan.offload.activations = program::Storage::kHost;
   const Simulated p = simulated(plan, "dgx-a100-80gb:1");
   const WireUse* host = p.of(Wire::kHost);
@@ -148,9 +145,10 @@ TEST(LinkUse, CopiesGoToTheHost) {
 }
 
 TEST(LinkUse, AddsUp) {
-  std::vector<std::pair<program::Plan, const char*>> cases{
-      {split(2, 2, 4), "dgx-a100-80gb:2"}, {split(4, 1, 4), "dgx-a100-80gb:2"}, {split(1, 4, 4), "dgx-a100-80gb:2"}};
-  cases.emplace_back(split(2, 1, 8), "dgx-a100-80gb:2");
+  std::vector<std::pair<program::Plan, const char*>> cases{{split_plan(2, 2, 4), "dgx-a100-80gb:2"},
+                                                           {split_plan(4, 1, 4), "dgx-a100-80gb:2"},
+                                                           {split_plan(1, 4, 4), "dgx-a100-80gb:2"}};
+  cases.emplace_back(split_plan(2, 1, 8), "dgx-a100-80gb:2");
   cases.back().first.zero_stage = 3;
   cases.back().first.sequence_parallel = true;
   for (const auto& [plan, cluster] : cases) {

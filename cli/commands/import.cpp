@@ -90,7 +90,7 @@ void run(const ImportOptions& options) {
   const launch::Trainer from = options.from.empty() ? launch::trainer_of(request)
                                                     : launch::find_trainer(options.from)->trainer;
   const launch::Imported imported = launch::import_plan(request, from);
-  say_read(imported.job);
+  if (!options.json) say_read(imported.job);
   for (const launch::Loss& loss : imported.losses) base::say("warning: {}: {}\n", brief(loss.field), brief(loss.what));
   warn_of_hardware(imported.job, cluster);
   program::PlanFile file;

@@ -60,7 +60,8 @@ void copy_folder(const fs::path& from, const fs::path& to) {
     if (!it->is_regular_file(ignored) || it->file_size(ignored) > kLargestCopied) continue;
     bytes += it->file_size(ignored);
     if (++files > kMostFiles || bytes > kMostCopied) {
-      base::say("warning: {} is large; only {} of its files are in the working copy\n", base::one_line(from.string()), files - 1);
+      base::say("warning: {} is large; only {} of its files are in the working copy\n", base::one_line(from.string()),
+                files - 1);
       return;
     }
     fs::copy_file(it->path(), target, ignored);
@@ -72,19 +73,21 @@ std::vector<std::string> environment_of(const CaptureOptions& options, const fs:
   for (char** pair = environ; *pair != nullptr; ++pair) {
     const std::string text = *pair;
     const std::size_t equals = text.find('=');
-    if (equals != std::string::npos && !text.starts_with("BASH_FUNC")) all[text.substr(0, equals)] = text.substr(equals + 1);
+    if (equals != std::string::npos && !text.starts_with("BASH_FUNC"))
+      all[text.substr(0, equals)] = text.substr(equals + 1);
   }
   const std::string nodes = std::to_string(options.nodes > 0 ? options.nodes : 1);
-  for (const auto& [name, value] : std::map<std::string, std::string>{{"SLURM_JOB_NODELIST", "host[0-99]"},
-                                                                      {"SLURM_NODELIST", "host[0-99]"},
-                                                                      {"SLURM_JOBID", "1"},
-                                                                      {"SLURM_JOB_ID", "1"},
-                                                                      {"SLURM_PROCID", "0"},
-                                                                      {"SLURM_LOCALID", "0"},
-                                                                      {"SLURM_NODEID", "0"},
-                                                                      {"SLURM_GPUS_ON_NODE", std::to_string(options.gpus)},
-                                                                      {"SLURM_NNODES", nodes},
-                                                                      {"SLURM_JOB_NUM_NODES", nodes}}) {
+  for (const auto& [name, value] :
+       std::map<std::string, std::string>{{"SLURM_JOB_NODELIST", "host[0-99]"},
+                                          {"SLURM_NODELIST", "host[0-99]"},
+                                          {"SLURM_JOBID", "1"},
+                                          {"SLURM_JOB_ID", "1"},
+                                          {"SLURM_PROCID", "0"},
+                                          {"SLURM_LOCALID", "0"},
+                                          {"SLURM_NODEID", "0"},
+                                          {"SLURM_GPUS_ON_NODE", std::to_string(options.gpus)},
+                                          {"SLURM_NNODES", nodes},
+                                          {"SLURM_JOB_NUM_NODES", nodes}}) {
     all.emplace(name, value);
   }
   if (options.nodes > 0) all["SLURM_NNODES"] = all["SLURM_JOB_NUM_NODES"] = nodes;
@@ -127,7 +130,8 @@ void run_capture(const CaptureOptions& options) {
   ConfinedCommand command;
   command.words = options.command;
   const fs::path stand_in = folder / "bin" / command.words.front();
-  if (command.words.front().find('/') == std::string::npos && fs::exists(stand_in)) command.words.front() = stand_in.string();
+  if (command.words.front().find('/') == std::string::npos && fs::exists(stand_in))
+    command.words.front() = stand_in.string();
   command.working_folder = folder / "work";
   command.writable = folder;
   command.log = folder / "log";
@@ -136,7 +140,8 @@ void run_capture(const CaptureOptions& options) {
   const ConfinedOutcome outcome = run_confined(command);
   const std::string title = base::one_line(fmt::format("{}", fmt::join(options.command, " ")));
   if (!outcome.is_sealed) {
-    base::say("warning: this system grants no name spaces: what {} writes outside its working copy is written\n", title);
+    base::say("warning: this system grants no name spaces: what {} writes outside its working copy is written\n",
+              title);
   }
   const std::vector<RecordedStart> starts = read_records(folder);
   for (const std::string& file : missing_files(folder)) {
@@ -144,10 +149,11 @@ void run_capture(const CaptureOptions& options) {
   }
   if (outcome.timed_out) base::say("warning: {} was ended after {} s\n", title, options.limit);
   if (starts.empty()) {
-    throw base::Failure(base::ErrorKind::kInput,
-                        fmt::format("{}: starts none of torchrun, python, deepspeed, accelerate, ray, composer and axolotl "
-                                    "(exit status {}){}",
-                                    title, outcome.status, last_words(command.log)));
+    throw base::Failure(
+        base::ErrorKind::kInput,
+        fmt::format("{}: starts none of torchrun, python, deepspeed, accelerate, ray, composer and axolotl "
+                    "(exit status {}){}",
+                    title, outcome.status, last_words(command.log)));
   }
   const std::string script = script_of(starts, title);
   if (options.output.empty()) {
@@ -163,13 +169,22 @@ void add_capture(CLI::App& app, int& exit_code) {
   auto options = std::make_shared<CaptureOptions>();
   CLI::App* command = app.add_subcommand(
       "capture", "Run a launch script with stand-ins for its launchers, and write down what it would start");
-  command->add_option("COMMAND", options->command, "As you start it, after --: -- sbatch train.sh")->required()->type_name("WORD...");
+  command->add_option("COMMAND", options->command, "As you start it, after --: -- sbatch train.sh")
+      ->required()
+      ->type_name("WORD...");
   command->add_option("--env", options->environment, "NAME=VALUE for the command")->type_name("NAME=VALUE");
-  command->add_option("--nodes", options->nodes, "Nodes that Slurm's variables tell of; default: the batch script's, else 1")
+  command
+      ->add_option("--nodes", options->nodes,
+                   "Nodes that Slurm's variables tell of; default: the batch script's, else 1")
       ->check(CLI::Range(1, 100'000));
-  command->add_option("--gpus", options->gpus, "GPUs that nvidia-smi's stand-in lists")->check(CLI::Range(1, 64))->capture_default_str();
-  command->add_option("--limit", options->limit, "Seconds after which the command is ended")->check(CLI::Range(1, 3600))->capture_default_str();
-  add_output(*command, "-o,--output", options->output, "Write the script there instead of on stdout", OutputKind::kLaunch);
+  command->add_option("--gpus", options->gpus, "GPUs that nvidia-smi's stand-in lists")
+      ->check(CLI::Range(1, 64))
+      ->capture_default_str();
+  command->add_option("--limit", options->limit, "Seconds after which the command is ended")
+      ->check(CLI::Range(1, 3600))
+      ->capture_default_str();
+  add_output(*command, "-o,--output", options->output, "Write the script there instead of on stdout",
+             OutputKind::kLaunch);
   command->callback([options, &exit_code] {
     run_capture(*options);
     exit_code = 0;

@@ -58,8 +58,9 @@ void check_plan(const nlohmann::json& plan, const std::string& from) {
 /// One line of what was read.
 void say_read(const program::Job& job) {
   const program::Training& t = job.training;
-  base::say("read: {}, {} layers of {}; {}; batch {} x {} tokens, {}\n", base::one_line(job.model.name), job.model.layers,
-            job.model.hidden, program::summary(job.plan), t.global_batch, t.sequence, program::name_of(job.plan.precision));
+  base::say("read: {}, {} layers of {}; {}; batch {} x {} tokens, {}\n", base::one_line(job.model.name),
+            job.model.layers, job.model.hidden, program::summary(job.plan), t.global_batch, t.sequence,
+            program::name_of(job.plan.precision));
 }
 
 /// The file is read as it is; whether the cluster can run it is another question.
@@ -87,10 +88,10 @@ void run(const ImportOptions& options) {
   request.fixes_ranks = options.ranks > 0;
   request.devices_per_node = cluster.groups.front().node.devices_of_host();
   request.surroundings = launch::surroundings_of(options.file, options.environment);
-  const launch::Trainer from = options.from.empty() ? launch::trainer_of(request)
-                                                    : launch::find_trainer(options.from)->trainer;
+  const launch::Trainer from =
+      options.from.empty() ? launch::trainer_of(request) : launch::find_trainer(options.from)->trainer;
   const launch::Imported imported = launch::import_plan(request, from);
-  say_read(imported.job);
+  if (!options.json) say_read(imported.job);
   for (const launch::Loss& loss : imported.losses) base::say("warning: {}: {}\n", brief(loss.field), brief(loss.what));
   warn_of_hardware(imported.job, cluster);
   program::PlanFile file;
@@ -128,8 +129,7 @@ void add_import(CLI::App& app, int& exit_code) {
   command->add_option("--sequence", options->sequence, "Tokens of a sample; default: the file's")
       ->transform(sequence_suffixes())
       ->check(CLI::Range(std::int64_t{1}, kMostSequence));
-  command
-      ->add_option("--global-batch", options->global_batch, "Samples of a step; default: the file's")
+  command->add_option("--global-batch", options->global_batch, "Samples of a step; default: the file's")
       ->check(CLI::Range(std::int64_t{1}, kMostBatch));
   command->add_option("--ranks", options->ranks, "Processes; default: the file's, where it says none all devices")
       ->check(CLI::Range(1, kMostRanks));

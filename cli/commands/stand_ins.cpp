@@ -86,9 +86,11 @@ bash "$@"
 echo "Submitted batch job 1"
 )sh";
 
-constexpr std::string_view kHosts = "#!/bin/bash\nfor i in $(seq 0 $((${SLURM_NNODES:-1} - 1))); do echo host$i; done\n";
+constexpr std::string_view kHosts =
+    "#!/bin/bash\nfor i in $(seq 0 $((${SLURM_NNODES:-1} - 1))); do echo host$i; done\n";
 constexpr std::string_view kGpuList =
-    "#!/bin/bash\nfor i in $(seq 0 $((${TRIVIUM_GPUS:-8} - 1))); do case \"$*\" in *index*) echo $i;; *) echo \"GPU $i\";; esac; done\n";
+    "#!/bin/bash\nfor i in $(seq 0 $((${TRIVIUM_GPUS:-8} - 1))); do case \"$*\" in *index*) echo $i;; *) echo \"GPU "
+    "$i\";; esac; done\n";
 constexpr std::string_view kNothing = "#!/bin/bash\nexit 0\n";
 
 /// Read by every bash that a script starts: what would fail for want of the real machine does not.
@@ -136,8 +138,8 @@ std::string quoted_word(const std::string& word) {
 void write_stand_ins(const fs::path& folder) {
   fs::create_directories(folder / "bin");
   fs::create_directories(folder / "records");
-  for (const char* name : {"torchrun", "python", "python3", "python3.8", "python3.9", "python3.10", "python3.11", "python3.12",
-                           "deepspeed", "accelerate", "ray", "composer", "axolotl"}) {
+  for (const char* name : {"torchrun", "python", "python3", "python3.8", "python3.9", "python3.10", "python3.11",
+                           "python3.12", "deepspeed", "accelerate", "ray", "composer", "axolotl"}) {
     write_program(folder / "bin" / name, kRecorder);
   }
   for (const char* name : {"srun", "mpirun", "mpiexec", "docker", "podman", "singularity", "apptainer", "ssh", "pdsh",
@@ -147,8 +149,9 @@ void write_stand_ins(const fs::path& folder) {
   write_program(folder / "bin" / "sbatch", kBatch);
   write_program(folder / "bin" / "scontrol", kHosts);
   write_program(folder / "bin" / "nvidia-smi", kGpuList);
-  for (const char* name : {"pip", "pip3", "git", "wget", "curl", "scancel", "squeue", "sinfo", "wandb", "huggingface-cli",
-                           "kubectl", "rsync", "scp", "aws", "gsutil", "module", "conda", "sleep", "apt-get", "rocm-smi"}) {
+  for (const char* name :
+       {"pip",     "pip3",  "git", "wget", "curl",   "scancel", "squeue", "sinfo", "wandb",   "huggingface-cli",
+        "kubectl", "rsync", "scp", "aws",  "gsutil", "module",  "conda",  "sleep", "apt-get", "rocm-smi"}) {
     write_program(folder / "bin" / name, kNothing);
   }
   for (const char* name : {"mkdir", "rm", "cp", "mv", "ln", "chmod", "touch", "rmdir"}) {

@@ -11,16 +11,16 @@ namespace trivium::cli {
 struct ConfinedCommand {
   std::vector<std::string> words;
   std::filesystem::path working_folder;
-  std::filesystem::path writable;             ///< the one folder in which files may be written
-  std::filesystem::path log;                  ///< inside it: standard output and error
-  std::vector<std::string> environment;       ///< NAME=value, all of them
+  std::filesystem::path writable;        ///< the one folder in which files may be written
+  std::filesystem::path log;             ///< inside it: standard output and error
+  std::vector<std::string> environment;  ///< NAME=value, all of them
   std::chrono::seconds limit{60};
 };
 
 struct ConfinedOutcome {
-  int status = 0;           ///< as a shell has it: 128 + signal
+  int status = 0;  ///< as a shell has it: 128 + signal
   bool timed_out = false;
-  bool is_sealed = false;   ///< the rest of the file system was read-only, the network and processes its own
+  bool is_sealed = false;  ///< the rest of the file system was read-only, the network and processes its own
 };
 
 /// Runs the command with standard input closed. All its processes are dead on return. Where the kernel grants name

@@ -34,11 +34,32 @@ std::string trimmed(std::string_view text) {
 
 /// Options that only a training has; those of model, split and batch.
 bool tells_training(std::string_view name) {
-  constexpr std::array<std::string_view, 26> kNames{
-      "num-layers", "hidden-size", "num-attention-heads", "seq-length", "micro-batch-size", "global-batch-size",
-      "tensor-model-parallel-size", "pipeline-model-parallel-size", "train-iters", "train-samples", "lr", "deepspeed-config",
-      "deepspeed", "job.config-file", "model-name-or-path", "per-device-train-batch-size", "gradient-accumulation-steps",
-      "yaml-cfg", "bf16", "fp16", "config-file", "module", "config", "recipe", "learning-rate", "batch-size"};
+  constexpr std::array<std::string_view, 26> kNames{"num-layers",
+                                                    "hidden-size",
+                                                    "num-attention-heads",
+                                                    "seq-length",
+                                                    "micro-batch-size",
+                                                    "global-batch-size",
+                                                    "tensor-model-parallel-size",
+                                                    "pipeline-model-parallel-size",
+                                                    "train-iters",
+                                                    "train-samples",
+                                                    "lr",
+                                                    "deepspeed-config",
+                                                    "deepspeed",
+                                                    "job.config-file",
+                                                    "model-name-or-path",
+                                                    "per-device-train-batch-size",
+                                                    "gradient-accumulation-steps",
+                                                    "yaml-cfg",
+                                                    "bf16",
+                                                    "fp16",
+                                                    "config-file",
+                                                    "module",
+                                                    "config",
+                                                    "recipe",
+                                                    "learning-rate",
+                                                    "batch-size"};
   return std::ranges::find(kNames, name) != kNames.end();
 }
 
@@ -63,7 +84,8 @@ class ArgumentReader {
         add_name(word);
       } else if (is_hole(word)) {
         hole(word);
-      } else if (word.ends_with(".py") || (word.size() > 1 && word.front() == '-' && std::isalpha(word[1] & 0x7f) != 0)) {
+      } else if (word.ends_with(".py") ||
+                 (word.size() > 1 && word.front() == '-' && std::isalpha(word[1] & 0x7f) != 0)) {
         open_ = false;
       } else if (open_ && !word.empty()) {
         script_.arguments.back().values.push_back(shell::with_dollars(word));
@@ -125,7 +147,8 @@ void take_variables(const shell::Reading& reading, Script& script) {
     std::istringstream stream(reading.variables.at(name));
     for (std::string word; stream >> word;) words.push_back(std::move(word));
     ArgumentReader(script, line).take(words);
-    script.assumptions.push_back({"", line, "the file starts nothing; the options in " + name + " are taken as a training's"});
+    script.assumptions.push_back(
+        {"", line, "the file starts nothing; the options in " + name + " are taken as a training's"});
   }
 }
 
@@ -156,7 +179,8 @@ void read_batch_header(const std::vector<std::string>& lines, Script& script) {
 }
 
 /// What Slurm sets in the job, where its header says it.
-std::map<std::string, std::string> slurm_variables(const Script& script, const std::map<std::string, std::string>& given) {
+std::map<std::string, std::string> slurm_variables(const Script& script,
+                                                   const std::map<std::string, std::string>& given) {
   std::map<std::string, std::string> known = given;
   const auto pass = [&](const char* option, std::initializer_list<const char*> names) {
     const auto found = script.batch.find(option);
@@ -202,7 +226,8 @@ void choose_training(const shell::Reading& reading, Script& script) {
   for (std::string& word : script.command) word = shell::with_dollars(word);
   for (std::string& word : script.prefix) word = shell::with_dollars(word);
   if (lines.size() > 1) {
-    script.assumptions.push_back({"", best->line, fmt::format("the script starts {} trainings; the last is read", lines.size())});
+    script.assumptions.push_back(
+        {"", best->line, fmt::format("the script starts {} trainings; the last is read", lines.size())});
   }
 }
 

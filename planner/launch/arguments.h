@@ -19,12 +19,12 @@ struct Argument {
 
 /// What a launch script says.
 struct Script {
-  std::vector<Argument> arguments;               ///< of the training that it starts, in order
-  std::vector<std::string> overrides;            ///< `name=value` without dashes
-  std::vector<std::string> command, prefix;      ///< its words, and those of what runs it (srun, mpirun)
-  int line = 0;                                  ///< where it is started
-  std::map<std::string, std::string> batch;      ///< of the header of a batch script: "nodes" -> "4"
-  std::map<std::string, std::string> files;      ///< that the script writes
+  std::vector<Argument> arguments;           ///< of the training that it starts, in order
+  std::vector<std::string> overrides;        ///< `name=value` without dashes
+  std::vector<std::string> command, prefix;  ///< its words, and those of what runs it (srun, mpirun)
+  int line = 0;                              ///< where it is started
+  std::map<std::string, std::string> batch;  ///< of the header of a batch script: "nodes" -> "4"
+  std::map<std::string, std::string> files;  ///< that the script writes
   std::vector<shell::Assumption> assumptions;
   std::map<std::string, std::string> variables;  ///< NAME=value
   std::vector<std::string> documents;            ///< bodies of here-documents
@@ -32,9 +32,9 @@ struct Script {
   bool is_dump = false;  ///< the table of arguments that Megatron logs: every setting there is, defaults too
 };
 
-/// Reads shell text as bash would run it (shell/reading.h): the arguments of the training that it starts; what only a run
-/// can tell stays as `$NAME`. A log with Megatron's table of arguments is read as such. Errors: Failure(kInput) naming
-/// the file `where` and the line, for what is no shell script and for limits on loops and expansion (`A=$A$A`).
+/// Reads shell text as bash would run it (shell/reading.h): the arguments of the training that it starts; what only a
+/// run can tell stays as `$NAME`. A log with Megatron's table of arguments is read as such. Errors: Failure(kInput)
+/// naming the file `where` and the line, for what is no shell script and for limits on loops and expansion (`A=$A$A`).
 Script read_script(std::string_view text, const std::string& where, const shell::Surroundings& around = {});
 
 /// Reads `name = value` lines of TOML and Python: a section and what a Python object is a member of come before the

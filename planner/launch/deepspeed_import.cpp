@@ -67,7 +67,8 @@ class DeepspeedImport {
     // Its optimizer of bf16 shards the states over the replicas, whatever the stage (runtime/bf16_optimizer.py).
     if (plan_.precision == DType::kBf16 && plan_.zero_stage == 0 && plan_.pipeline > 1) {
       plan_.zero_stage = 1;
-      lose("zero_optimization.stage", "0 with bf16 taken as 1: DeepSpeed's BF16_Optimizer shards the optimizer's states");
+      lose("zero_optimization.stage",
+           "0 with bf16 taken as 1: DeepSpeed's BF16_Optimizer shards the optimizer's states");
     }
     activations();
     unmapped(json_, {"train_batch_size", "train_micro_batch_size_per_gpu", "gradient_accumulation_steps", "bf16",
@@ -124,7 +125,8 @@ class DeepspeedImport {
 
   static bool is_auto(const JsonReader& at, const char* section, const char* key) {
     const nlohmann::json& json = at.json();
-    return json.contains(section) && json[section].is_object() && json[section].contains(key) && json[section][key] == "auto";
+    return json.contains(section) && json[section].is_object() && json[section].contains(key) &&
+           json[section][key] == "auto";
   }
 
   static std::optional<std::int64_t> count(const JsonReader& at, const char* key) {

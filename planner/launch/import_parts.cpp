@@ -47,10 +47,12 @@ void read_kinds(Settings& settings, Model& model, std::vector<Loss>& losses) {
   // Megatron-DeepSpeed of BigScience: liglu, geglu, reglu, swiglu.
   if (const auto glu = settings.text({"glu-activation"})) {
     model.activation = *glu == "swiglu" ? Activation::kSwiglu : Activation::kGeglu;
-    if (*glu != "swiglu" && *glu != "geglu") losses.push_back({"--glu-activation", base::one_line(*glu) + " taken as geglu"});
+    if (*glu != "swiglu" && *glu != "geglu")
+      losses.push_back({"--glu-activation", base::one_line(*glu) + " taken as geglu"});
   }
   if (settings.has({"embed-layernorm", "use-embedding-layernorm"})) {
-    losses.push_back({"--embed-layernorm", "the norm of the embeddings is not modelled; its time and memory are small"});
+    losses.push_back(
+        {"--embed-layernorm", "the norm of the embeddings is not modelled; its time and memory are small"});
   }
   if (settings.has({"squared-relu"})) {
     model.activation = Activation::kSquaredRelu;
@@ -236,7 +238,8 @@ void read_training(Settings& settings, const ImportRequest& request, program::Jo
   const std::int64_t of_step = std::max<std::int64_t>(1, t.global_batch);
   if (const auto warmup = settings.count({"lr-warmup-samples"}, 0, kMost)) o.warmup_steps = *warmup / of_step;
   if (const auto decay = settings.count({"lr-decay-samples"}, 0, kMost)) o.decay_steps = *decay / of_step;
-  if (settings.has({"rampup-batch-size"})) losses.push_back({"--rampup-batch-size", "the batch is taken as it is after the ramp"});
+  if (settings.has({"rampup-batch-size"}))
+    losses.push_back({"--rampup-batch-size", "the batch is taken as it is after the ramp"});
   o.weight_decay = settings.number({"weight-decay"}).value_or(o.weight_decay);
   o.beta1 = settings.number({"adam-beta1"}).value_or(o.beta1);
   o.beta2 = settings.number({"adam-beta2"}).value_or(o.beta2);
@@ -345,7 +348,8 @@ std::int64_t count_of(const std::vector<std::string>& words, std::initializer_li
       }
       std::int64_t number = 0;
       const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), number);
-      if (error == std::errc() && end == value.data() + value.size() && number > 0 && number <= kMostRanks) found = number;
+      if (error == std::errc() && end == value.data() + value.size() && number > 0 && number <= kMostRanks)
+        found = number;
     }
   }
   return found;

@@ -46,13 +46,16 @@ constexpr std::array<std::array<std::string_view, 2>, 5> kMadeFlavors{
       "Qwen3ModelArgs(vocab_size=2048, head_dim=128, dim=256, n_layers=8, n_heads=16, n_kv_heads=8, hidden_dim=3072, "
       "rope_theta=1000000, max_seq_len=4096, enable_weight_tying=True)"},
      {"qwen3/1.7B",
-      "Qwen3ModelArgs(vocab_size=151936, head_dim=128, dim=2048, n_layers=28, n_heads=16, n_kv_heads=8, hidden_dim=6144, "
+      "Qwen3ModelArgs(vocab_size=151936, head_dim=128, dim=2048, n_layers=28, n_heads=16, n_kv_heads=8, "
+      "hidden_dim=6144, "
       "rope_theta=1000000, max_seq_len=4096, enable_weight_tying=True)"},
      {"qwen3/4B",
-      "Qwen3ModelArgs(vocab_size=151936, head_dim=128, dim=2560, n_layers=36, n_heads=32, n_kv_heads=8, hidden_dim=9728, "
+      "Qwen3ModelArgs(vocab_size=151936, head_dim=128, dim=2560, n_layers=36, n_heads=32, n_kv_heads=8, "
+      "hidden_dim=9728, "
       "rope_theta=1000000, max_seq_len=4096, enable_weight_tying=True)"},
      {"qwen3/14B",
-      "Qwen3ModelArgs(vocab_size=151936, head_dim=128, dim=5120, n_layers=40, n_heads=40, n_kv_heads=8, hidden_dim=17408, "
+      "Qwen3ModelArgs(vocab_size=151936, head_dim=128, dim=5120, n_layers=40, n_heads=40, n_kv_heads=8, "
+      "hidden_dim=17408, "
       "rope_theta=1000000, max_seq_len=4096)"}}};
 
 /// Keywords of the call that makes a flavor.
@@ -264,7 +267,8 @@ class TorchtitanImport {
       if (known != whole) continue;
       models::Model shipped = models::load_model(std::string(shape));
       if (shipped.mtp) {
-        imported_.losses.push_back({"model.flavor", "torchtitan trains it without its modules of multi-token prediction"});
+        imported_.losses.push_back(
+            {"model.flavor", "torchtitan trains it without its modules of multi-token prediction"});
         shipped.mtp.reset();
       }
       return shipped;

@@ -59,9 +59,25 @@ struct Operator {
   int level;  ///< binds tighter where higher
 };
 // Longer ones first, so that the first that fits is the one.
-constexpr std::array<Operator, 19> kOperators{{{"**", 11}, {"<<", 8},  {">>", 8}, {"<=", 7}, {">=", 7}, {"==", 6}, {"!=", 6},
-                                               {"&&", 2},  {"||", 1},  {"+", 9},  {"-", 9},  {"*", 10}, {"/", 10}, {"%", 10},
-                                               {"<", 7},   {">", 7},   {"&", 5},  {"^", 4},  {"|", 3}}};
+constexpr std::array<Operator, 19> kOperators{{{"**", 11},
+                                               {"<<", 8},
+                                               {">>", 8},
+                                               {"<=", 7},
+                                               {">=", 7},
+                                               {"==", 6},
+                                               {"!=", 6},
+                                               {"&&", 2},
+                                               {"||", 1},
+                                               {"+", 9},
+                                               {"-", 9},
+                                               {"*", 10},
+                                               {"/", 10},
+                                               {"%", 10},
+                                               {"<", 7},
+                                               {">", 7},
+                                               {"&", 5},
+                                               {"^", 4},
+                                               {"|", 3}}};
 
 class Evaluator {
  public:
@@ -79,7 +95,8 @@ class Evaluator {
 
  private:
   void skip() {
-    while (at_ < text_.size() && (std::isspace(static_cast<unsigned char>(text_[at_])) != 0 || text_[at_] == '"')) ++at_;
+    while (at_ < text_.size() && (std::isspace(static_cast<unsigned char>(text_[at_])) != 0 || text_[at_] == '"'))
+      ++at_;
   }
   bool accept(std::string_view part) {
     skip();
@@ -129,9 +146,7 @@ class Evaluator {
     names_.set(target, value ? std::to_string(*value) : std::string(1, kHoleBegin) + target + kHoleEnd);
   }
 
-  Value variable(const std::string& wanted) {
-    return evaluate(names_.get(wanted), names_, depth_ + 1);
-  }
+  Value variable(const std::string& wanted) { return evaluate(names_.get(wanted), names_, depth_ + 1); }
 
   Value choice() {
     const Value condition = binary(1);
@@ -238,7 +253,8 @@ class Evaluator {
     std::uint64_t value = 0;
     for (const char c : digits) {
       const bool is_digit = std::isdigit(static_cast<unsigned char>(c)) != 0;
-      const auto digit = static_cast<std::uint64_t>(is_digit ? c - '0' : std::tolower(static_cast<unsigned char>(c)) - 'a' + 10);
+      const auto digit =
+          static_cast<std::uint64_t>(is_digit ? c - '0' : std::tolower(static_cast<unsigned char>(c)) - 'a' + 10);
       if (digit >= base) throw SyntaxError{0, "\"" + digits + "\" is no number"};
       value = value * base + digit;
     }

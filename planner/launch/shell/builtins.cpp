@@ -86,8 +86,10 @@ Status Interpreter::print_formatted(const std::vector<std::string>& words) {
           const auto number = whole(value);
           const auto width = whole(size);
           if (form[kind] == 'd' && number && width && *width < 30) {
-            text += size.front() == '0' ? fmt::format("{:0{}}", *number, *width) : fmt::format("{:{}}", *number, *width);
-          } else if (size.empty() && (form[kind] == 's' || form[kind] == 'd' || form[kind] == 'i' || form[kind] == 'b')) {
+            text +=
+                size.front() == '0' ? fmt::format("{:0{}}", *number, *width) : fmt::format("{:{}}", *number, *width);
+          } else if (size.empty() &&
+                     (form[kind] == 's' || form[kind] == 'd' || form[kind] == 'i' || form[kind] == 'b')) {
             text += value;
           } else {
             text += hole_for("(printf " + form + ")");

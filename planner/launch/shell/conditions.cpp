@@ -37,7 +37,9 @@ bool is_binary(const std::string& op) {
   return std::ranges::find(kAll, op) != kAll.end();
 }
 
-bool is_unary(const std::string& op) { return op.size() == 2 && op.front() == '-' && std::isalpha(static_cast<unsigned char>(op[1])) != 0; }
+bool is_unary(const std::string& op) {
+  return op.size() == 2 && op.front() == '-' && std::isalpha(static_cast<unsigned char>(op[1])) != 0;
+}
 
 }  // namespace
 

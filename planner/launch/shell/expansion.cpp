@@ -81,7 +81,7 @@ std::vector<std::string> Interpreter::braces(const std::string& word, int depth)
         }
         if (choices.empty()) continue;
       } else if (std::sscanf(inside.c_str(), "%5d..%5d%n", &first, &last, &used) == 2 &&
-          used == static_cast<int>(inside.size()) && std::abs(last - first) < 10'000) {
+                 used == static_cast<int>(inside.size()) && std::abs(last - first) < 10'000) {
         for (int n = first; first <= last ? n <= last : n >= last; n += first <= last ? 1 : -1) {
           choices.push_back(std::to_string(n));
         }
@@ -320,7 +320,8 @@ void Interpreter::walk_braced(std::string_view inside, bool quoted, Mode mode, F
   if (indirect && rest.empty() && whole) return put_list(keys_of(name), quoted, separate, mode, out);
   if (indirect) {
     name = value_of(name);
-    if (name.empty() || has_hole(name) || !is_name_start(name.front())) fail("${" + std::string(inside) + "} names no variable");
+    if (name.empty() || has_hole(name) || !is_name_start(name.front()))
+      fail("${" + std::string(inside) + "} names no variable");
   }
   if (whole) {
     std::vector<std::string> values = is_arguments ? arguments_ : values_of(name);
@@ -328,10 +329,13 @@ void Interpreter::walk_braced(std::string_view inside, bool quoted, Mode mode, F
     if (rest.starts_with(":") && rest.size() > 1 && std::isdigit(static_cast<unsigned char>(rest[1])) != 0) {
       const std::size_t colon = rest.find(':', 1);
       const auto from = arithmetic(expand_text(rest.substr(1, colon == std::string_view::npos ? colon : colon - 1)));
-      const auto many = colon == std::string_view::npos ? std::nullopt : arithmetic(expand_text(rest.substr(colon + 1)));
-      const std::size_t skip = static_cast<std::size_t>(std::max<std::int64_t>(0, from.value_or(0) - (is_arguments ? 1 : 0)));
+      const auto many =
+          colon == std::string_view::npos ? std::nullopt : arithmetic(expand_text(rest.substr(colon + 1)));
+      const std::size_t skip =
+          static_cast<std::size_t>(std::max<std::int64_t>(0, from.value_or(0) - (is_arguments ? 1 : 0)));
       values.erase(values.begin(), values.begin() + static_cast<std::ptrdiff_t>(std::min(skip, values.size())));
-      if (many && *many >= 0 && static_cast<std::size_t>(*many) < values.size()) values.resize(static_cast<std::size_t>(*many));
+      if (many && *many >= 0 && static_cast<std::size_t>(*many) < values.size())
+        values.resize(static_cast<std::size_t>(*many));
     } else if (!rest.empty()) {
       const bool any = is_arguments ? !values.empty() : is_set(name);
       for (std::string& value : values) value = modified(name, value, any, rest, quoted);
@@ -367,8 +371,9 @@ std::string Interpreter::with_default(const std::string& name, const std::string
                                       bool colon, std::string_view word) {
   const bool is_hole = !is_set_already && has_hole(value);
   // A scheduler sets it, to what only a run knows.
-  const bool runs_know = (is_hole && is_of_run(name)) || (is_set_already && has_hole(value) && value.front() == kHoleBegin &&
-                                                          value.find(kHoleEnd) + 1 == value.size() && is_of_run(with_dollars(value).substr(1)));
+  const bool runs_know = (is_hole && is_of_run(name)) ||
+                         (is_set_already && has_hole(value) && value.front() == kHoleBegin &&
+                          value.find(kHoleEnd) + 1 == value.size() && is_of_run(with_dollars(value).substr(1)));
   const bool missing = !is_set_already || (colon && value.empty());
   if (runs_know && kind != '+') return value;
   if (kind == '+') return missing ? "" : expand_text(word);
@@ -382,7 +387,8 @@ std::string Interpreter::with_default(const std::string& name, const std::string
 // What follows the name in ${NAME…}.
 std::string Interpreter::modified(const std::string& name, std::string value, bool is_set_already, std::string_view how,
                                   bool quoted) {
-  const bool colon = how.size() > 1 && how.front() == ':' && std::string_view("-=+?").find(how[1]) != std::string_view::npos;
+  const bool colon =
+      how.size() > 1 && how.front() == ':' && std::string_view("-=+?").find(how[1]) != std::string_view::npos;
   const char kind = how[colon ? 1 : 0];
   if (std::string_view("-=+?").find(kind) != std::string_view::npos) {
     std::string_view word = how.substr(colon ? 2 : 1);
@@ -413,12 +419,14 @@ std::string Interpreter::modified(const std::string& name, std::string value, bo
     case ':': {
       const std::size_t next = how.find(':', 1);
       const auto from = arithmetic(expand_text(how.substr(1, next == std::string_view::npos ? next : next - 1)));
-      const auto many = next == std::string_view::npos ? std::optional<std::int64_t>(static_cast<std::int64_t>(value.size()))
-                                                       : arithmetic(expand_text(how.substr(next + 1)));
+      const auto many = next == std::string_view::npos
+                            ? std::optional<std::int64_t>(static_cast<std::int64_t>(value.size()))
+                            : arithmetic(expand_text(how.substr(next + 1)));
       if (!from || !many) return hole_for(name + std::string(how));
       const auto size = static_cast<std::int64_t>(value.size());
       const std::int64_t begin = std::clamp<std::int64_t>(*from < 0 ? size + *from : *from, 0, size);
-      const std::int64_t end = std::clamp<std::int64_t>(*many < 0 ? size + *many : begin + std::min(*many, size), begin, size);
+      const std::int64_t end =
+          std::clamp<std::int64_t>(*many < 0 ? size + *many : begin + std::min(*many, size), begin, size);
       return value.substr(static_cast<std::size_t>(begin), static_cast<std::size_t>(end - begin));
     }
     default:

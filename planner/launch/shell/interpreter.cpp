@@ -12,9 +12,9 @@
 namespace trivium::planner::launch::shell {
 namespace {
 
-constexpr std::size_t kMostSteps = 100'000;                    // commands of one reading
-constexpr std::size_t kMostBytes = std::size_t{16} << 20;      // of all expansions together
-constexpr int kDeepestCall = 40;                                 // of calls and substitutions
+constexpr std::size_t kMostSteps = 100'000;                // commands of one reading
+constexpr std::size_t kMostBytes = std::size_t{16} << 20;  // of all expansions together
+constexpr int kDeepestCall = 40;                           // of calls and substitutions
 constexpr std::size_t kMostAssumptions = 200;
 
 }  // namespace

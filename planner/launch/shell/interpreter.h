@@ -131,10 +131,10 @@ class Interpreter {
   std::vector<std::string> arguments_;
   bool knows_arguments_ = false;
   std::set<std::string> unset_, read_unset_;
-  int substituting_ = 0;                ///< command substitutions at hand
-  std::string* output_ = nullptr;       ///< of the command substitution or pipeline at hand
-  std::optional<std::string> input_;    ///< of the command at hand
-  std::vector<std::string> prefix_;     ///< of the program at hand
+  int substituting_ = 0;              ///< command substitutions at hand
+  std::string* output_ = nullptr;     ///< of the command substitution or pipeline at hand
+  std::optional<std::string> input_;  ///< of the command at hand
+  std::vector<std::string> prefix_;   ///< of the program at hand
   std::string file_, script_;
   Leaving leaving_ = Leaving::kNot;
   int leaving_loops_ = 0;

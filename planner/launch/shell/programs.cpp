@@ -21,17 +21,21 @@ bool is_python(const std::string& name) {
 }
 
 bool is_launcher(const std::string& name) {
-  static const std::set<std::string> kAll{"torchrun", "deepspeed",   "accelerate", "composer", "torchx", "axolotl",
-                                          "colossalai", "paddlejob", "horovodrun", "llamafactory-cli", "ds", "nemo", "nemorun"};
+  static const std::set<std::string> kAll{"torchrun", "deepspeed",  "accelerate", "composer",   "torchx",
+                                          "axolotl",  "colossalai", "paddlejob",  "horovodrun", "llamafactory-cli",
+                                          "ds",       "nemo",       "nemorun"};
   return kAll.contains(name) || is_python(name);
 }
 
 bool is_wrapper(const std::string& name) {
-  static const std::set<std::string> kAll{"srun",   "sudo",    "env",    "nohup",  "time",        "numactl", "taskset", "stdbuf",
-                                          "docker", "podman",  "nsys",   "ncu",    "singularity", "mpirun",  "mpiexec", "apptainer",
-                                          "ssh",    "pdsh",    "timeout", "enroot", "poetry",     "uv",      "conda",   "micromamba",
-                                          "aprun",  "jsrun",   "flux",   "bsub",   "sbatch",      "salloc",  "setsid",  "nice",
-                                          "ionice", "dlprof",  "rocprof", "xvfb-run", "kubectl",  "clush",   "parallel", "chronic", "mpiexec.hydra", "orterun", "prun", "ibrun", "prterun", "unbuffer", "catchsegv", "rlaunch", "ray"};
+  static const std::set<std::string> kAll{
+      "srun",     "sudo",      "env",        "nohup",    "time",      "numactl",       "taskset",
+      "stdbuf",   "docker",    "podman",     "nsys",     "ncu",       "singularity",   "mpirun",
+      "mpiexec",  "apptainer", "ssh",        "pdsh",     "timeout",   "enroot",        "poetry",
+      "uv",       "conda",     "micromamba", "aprun",    "jsrun",     "flux",          "bsub",
+      "sbatch",   "salloc",    "setsid",     "nice",     "ionice",    "dlprof",        "rocprof",
+      "xvfb-run", "kubectl",   "clush",      "parallel", "chronic",   "mpiexec.hydra", "orterun",
+      "prun",     "ibrun",     "prterun",    "unbuffer", "catchsegv", "rlaunch",       "ray"};
   return kAll.contains(name);
 }
 
@@ -142,10 +146,14 @@ bool Interpreter::run_wrapper(const std::vector<std::string>& words, Status& sta
       if (joined || i + 1 < words.size()) run_text(joined ? words[i].substr(7) : words[i + 1], line_);
       return true;
     }
-    const bool is_file = !words[i].starts_with('-') && (base.ends_with(".sh") || base.ends_with(".slurm") || base.ends_with(".sbatch"));
-    const bool starts = is_launcher(base) || is_shell(base) || functions_.contains(words[i]) || is_wrapper(base) || is_script(base);
+    const bool is_file =
+        !words[i].starts_with('-') && (base.ends_with(".sh") || base.ends_with(".slurm") || base.ends_with(".sbatch"));
+    const bool starts =
+        is_launcher(base) || is_shell(base) || functions_.contains(words[i]) || is_wrapper(base) || is_script(base);
     if (!starts && !(is_file && content_of(words[i]))) continue;
-    if (words[i - 1] == "--container-image" || words[i - 1] == "--job-name" || words[i - 1] == "-J" || words[i - 1] == "--name") continue;
+    if (words[i - 1] == "--container-image" || words[i - 1] == "--job-name" || words[i - 1] == "-J" ||
+        words[i - 1] == "--name")
+      continue;
     prefix_.insert(prefix_.end(), words.begin(), words.begin() + static_cast<std::ptrdiff_t>(i));
     std::vector<std::string> inner(words.begin() + static_cast<std::ptrdiff_t>(i), words.end());
     if (is_file && !starts) inner.insert(inner.begin(), "bash");

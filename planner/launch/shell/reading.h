@@ -20,8 +20,8 @@ inline constexpr char kHoleEnd = '\x02';
 
 /// A command that starts processes of a training, as its final words.
 struct Started {
-  std::vector<std::string> words;    ///< "torchrun", "--nnodes", "4", …
-  std::vector<std::string> prefix;   ///< what runs it: "srun", "--nodes", "4", …
+  std::vector<std::string> words;   ///< "torchrun", "--nnodes", "4", …
+  std::vector<std::string> prefix;  ///< what runs it: "srun", "--nodes", "4", …
   int line = 0;
 };
 
@@ -47,11 +47,11 @@ struct Reading {
 using ReadFile = std::function<std::optional<std::string>(const std::string& path)>;
 
 struct Surroundings {
-  ReadFile read_file;                         ///< empty: no file is read
-  std::map<std::string, std::string> given;   ///< variables of the environment that are known
-  std::vector<std::string> arguments;         ///< of the script
-  bool has_arguments = false;                 ///< whether `arguments` are known to be all
-  std::string script;                         ///< its path, for $0
+  ReadFile read_file;                        ///< empty: no file is read
+  std::map<std::string, std::string> given;  ///< variables of the environment that are known
+  std::vector<std::string> arguments;        ///< of the script
+  bool has_arguments = false;                ///< whether `arguments` are known to be all
+  std::string script;                        ///< its path, for $0
 };
 
 /// Errors: Failure(kInput) naming `where` and the line: grammar that is not bash's, or limits on loops and expansion.

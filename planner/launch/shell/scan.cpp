@@ -74,7 +74,8 @@ std::size_t end_of_expansion(std::string_view text, std::size_t at, int depth) {
     while (end < text.size() && is_name_part(text[end])) ++end;
     return end;
   }
-  const bool special = std::isdigit(static_cast<unsigned char>(next)) != 0 || std::string_view("@*#?$!-").find(next) != std::string_view::npos;
+  const bool special = std::isdigit(static_cast<unsigned char>(next)) != 0 ||
+                       std::string_view("@*#?$!-").find(next) != std::string_view::npos;
   return at + (special ? 2 : 1);
 }
 

@@ -28,8 +28,8 @@ enum class Kind : std::uint8_t {
 };
 
 struct Redirection {
-  std::string operation;  ///< ">", ">>", "<", "<<", "<<<", "&>", ">&", …
-  std::string target;     ///< a word as written; of "<<" the body of the here-document
+  std::string operation;    ///< ">", ">>", "<", "<<", "<<<", "&>", ">&", …
+  std::string target;       ///< a word as written; of "<<" the body of the here-document
   bool is_literal = false;  ///< of "<<": its delimiter was quoted, so nothing in it is expanded
   int descriptor = -1;      ///< as written before the operator; -1: none
 };

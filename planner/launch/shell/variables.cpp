@@ -23,9 +23,10 @@ bool is_number(std::string_view text) {
 
 // Set by a scheduler, a login or the machine: never empty in a run, though no script sets them.
 bool Interpreter::is_of_run(std::string_view name) {
-  constexpr std::array<std::string_view, 9> kPrefixes{"SLURM_", "PBS_", "LSB_", "OMPI_", "PMI", "MLP_", "AMLT_", "COBALT_", "ARNOLD_"};
-  constexpr std::array<std::string_view, 12> kNames{"HOME",    "USER",   "PWD",    "HOSTNAME",   "PATH",       "RANDOM",
-                                                   "SECONDS", "TMPDIR", "SHELL",  "LOGNAME",    "$",          "LINENO"};
+  constexpr std::array<std::string_view, 9> kPrefixes{"SLURM_", "PBS_",  "LSB_",    "OMPI_",  "PMI",
+                                                      "MLP_",   "AMLT_", "COBALT_", "ARNOLD_"};
+  constexpr std::array<std::string_view, 12> kNames{"HOME",    "USER",   "PWD",   "HOSTNAME", "PATH", "RANDOM",
+                                                    "SECONDS", "TMPDIR", "SHELL", "LOGNAME",  "$",    "LINENO"};
   return std::ranges::find(kNames, name) != kNames.end() ||
          std::ranges::any_of(kPrefixes, [&](std::string_view prefix) { return name.starts_with(prefix); });
 }
@@ -44,7 +45,8 @@ std::string Interpreter::hole_for(const std::string& name) const {
   // What is read again as a script must not end or open anything there.
   std::string plain;
   for (const char c : name) {
-    if (c != kHoleBegin && c != kHoleEnd) plain += std::string_view("\"'`\\$\n").find(c) == std::string_view::npos ? c : '.';
+    if (c != kHoleBegin && c != kHoleEnd)
+      plain += std::string_view("\"'`\\$\n").find(c) == std::string_view::npos ? c : '.';
   }
   return std::string(1, kHoleBegin) + plain + kHoleEnd;
 }
@@ -54,7 +56,8 @@ std::string Interpreter::value_of(const std::string& name) {
   if (name == "?") return last_ == kUnknown ? hole_for("?") : std::to_string(last_);
   if (name == "0") return script_.empty() ? hole_for("0") : script_;
   if (name == "BASH_SOURCE") return file_.empty() ? value_of("0") : file_;
-  if (std::ranges::all_of(name, [](char c) { return std::isdigit(static_cast<unsigned char>(c)) != 0; }) && !name.empty()) {
+  if (std::ranges::all_of(name, [](char c) { return std::isdigit(static_cast<unsigned char>(c)) != 0; }) &&
+      !name.empty()) {
     const std::size_t index = name.size() < 4 ? static_cast<std::size_t>(std::stoi(name)) : 1000;
     if (index <= arguments_.size()) return arguments_[index - 1];
     return knows_arguments_ ? "" : hole_for(name);
@@ -72,7 +75,8 @@ std::string Interpreter::value_of(const std::string& name) {
 std::vector<std::string> Interpreter::values_of(const std::string& name) {
   if (name == "BASH_SOURCE") return {value_of(name)};
   const auto found = variables_.find(name);
-  if (found == variables_.end()) return unset_.contains(name) ? std::vector<std::string>{} : std::vector{hole_for(name)};
+  if (found == variables_.end())
+    return unset_.contains(name) ? std::vector<std::string>{} : std::vector{hole_for(name)};
   std::vector<std::string> values;
   for (const auto& [index, value] : found->second.elements) values.push_back(value);
   return values;

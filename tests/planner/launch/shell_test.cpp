@@ -1,6 +1,4 @@
 // The reading of shell scripts, against bash itself: every snippet starts `torchrun`, and bash says with which words.
-#include "planner/launch/shell/reading.h"
-
 #include <gtest/gtest.h>
 
 #include <array>
@@ -13,6 +11,7 @@
 #include "base/error.h"
 #include "base/private_folder.h"
 #include "planner/launch/arguments.h"
+#include "planner/launch/shell/reading.h"
 #include "planner/launch/surroundings.h"
 
 namespace trivium::planner::launch::shell {
@@ -21,9 +20,10 @@ namespace {
 /// What bash passes: the words of every call of torchrun, each after a zero byte.
 std::string words_by_bash(const std::filesystem::path& folder, const std::string& script) {
   std::ofstream(folder / "script.sh") << script;
-  const std::string command = "cd '" + folder.string() +
-                              "' && env -i PATH=\"$PATH\" bash -c 'torchrun() { printf \"%s\\0\" torchrun \"$@\" >> words; }; "
-                              "export -f torchrun; . ./script.sh' >/dev/null 2>&1; cat words";
+  const std::string command =
+      "cd '" + folder.string() +
+      "' && env -i PATH=\"$PATH\" bash -c 'torchrun() { printf \"%s\\0\" torchrun \"$@\" >> words; }; "
+      "export -f torchrun; . ./script.sh' >/dev/null 2>&1; cat words";
   FILE* pipe = popen(command.c_str(), "r");
   std::string all;
   std::array<char, 4096> part{};
@@ -52,9 +52,12 @@ constexpr std::array kSnippets{
     Snippet{"array_unquoted", "A=(--a '1 2' \"\")\ntorchrun x.py ${A[@]} ${#A[@]} ${A[1]} \"${A[*]}\"\n"},
     Snippet{"defaults", "torchrun ${A:-1} ${B-2} ${C:=3} $C ${C:+4} ${D:+5} ${#C}\n"},
     Snippet{"assign_default", ": ${TP:=4}\n: \"${PP:=2}\"\ntorchrun --t $TP --p $PP\n"},
-    Snippet{"prefix_suffix", "F=/a/b.c.d\ntorchrun ${F##*/} ${F#*/} ${F%.*} ${F%%.*} ${F/b/x} ${F//\\//-} ${F:1:3} ${F: -1}\n"},
+    Snippet{"prefix_suffix",
+            "F=/a/b.c.d\ntorchrun ${F##*/} ${F#*/} ${F%.*} ${F%%.*} ${F/b/x} ${F//\\//-} ${F:1:3} ${F: -1}\n"},
     Snippet{"letter_case", "A=llama\ntorchrun ${A^} ${A^^} ${A,,}\n"},
-    Snippet{"arithmetic", "N=4\nG=$((N * 8))\nlet H=G+1\n((N++))\ntorchrun $G $H $N $((7/2)) $((-7%3)) $((2**10)) $((1<<4|3)) $((N>4?1:0))\n"},
+    Snippet{"arithmetic",
+            "N=4\nG=$((N * 8))\nlet H=G+1\n((N++))\ntorchrun $G $H $N $((7/2)) $((-7%3)) $((2**10)) $((1<<4|3)) "
+            "$((N>4?1:0))\n"},
     Snippet{"arithmetic_octal", "torchrun $((010)) $((0x1F)) $((3==3&&2<1))\n"},
     Snippet{"expr", "torchrun $(expr 8 \\* 16) `expr 3 + 4`\n"},
     Snippet{"continued", "A=\" \\\n --a 1 \\\n --b 2 \\\n \"\ntorchrun \\\n  x.py $A \\\n  --c\n"},
@@ -62,14 +65,20 @@ constexpr std::array kSnippets{
     Snippet{"quotes", "torchrun 'a b' \"c  d\" e\\ f 'g\"h' \"i'j\" \"\\$k\" '$l' \"m\\\"n\" $'o\\tp'\n"},
     Snippet{"if_else", "S=8B\nif [ $S = 8B ]; then T=4; elif [ $S = 70B ]; then T=8; else T=1; fi\ntorchrun $T\n"},
     Snippet{"double_bracket", "S=8B\nif [[ $S == 8* && -n $S && ! $S == 70B ]]; then T=4; else T=8; fi\ntorchrun $T\n"},
-    Snippet{"numbers", "N=5\nif [ $N -gt 4 ] && [ \"$N\" -le 5 ]; then torchrun yes; else torchrun no; fi\n(( N == 5 )) && torchrun five\n"},
+    Snippet{"numbers",
+            "N=5\nif [ $N -gt 4 ] && [ \"$N\" -le 5 ]; then torchrun yes; else torchrun no; fi\n(( N == 5 )) && "
+            "torchrun five\n"},
     Snippet{"regex", "S=llama-70b\nif [[ $S =~ ([0-9]+)b ]]; then torchrun yes; fi\n"},
     Snippet{"case", "S=70B\ncase $S in\n  8B) T=4 ;;\n  7*|13B) T=8 ;;\n  *) T=1 ;;\nesac\ntorchrun $T\n"},
     Snippet{"case_falls", "case a in a) X=1 ;& b) X=${X}2 ;; c) X=3 ;; esac\ntorchrun $X\n"},
     Snippet{"for", "for T in 2 4 8; do torchrun --t $T; done\nfor ((i=0; i<3; i++)); do torchrun $i; done\n"},
-    Snippet{"while", "i=0\nwhile [ $i -lt 3 ]; do i=$((i+1)); [ $i = 2 ] && continue; torchrun $i; done\nuntil [ $i = 0 ]; do i=$((i-1)); done\ntorchrun $i\n"},
+    Snippet{"while",
+            "i=0\nwhile [ $i -lt 3 ]; do i=$((i+1)); [ $i = 2 ] && continue; torchrun $i; done\nuntil [ $i = 0 ]; do "
+            "i=$((i-1)); done\ntorchrun $i\n"},
     Snippet{"break", "for i in 1 2; do for j in 1 2; do torchrun $i $j; [ $j = 1 ] && break; done; done\n"},
-    Snippet{"function", "f() { local a=$1; shift; torchrun \"$a\" \"$@\" $#; }\nf 1 '2 3' 4\nfunction g { echo \"--t $1\"; }\ntorchrun $(g 4)\n"},
+    Snippet{"function",
+            "f() { local a=$1; shift; torchrun \"$a\" \"$@\" $#; }\nf 1 '2 3' 4\nfunction g { echo \"--t $1\"; "
+            "}\ntorchrun $(g 4)\n"},
     Snippet{"return", "f() { return 1; torchrun never; }\nif f; then torchrun a; else torchrun b; fi\n"},
     Snippet{"bash_c", "C='--a 1'\nbash -c \"torchrun x.py $C --r \\$((1+1))\"\n"},
     Snippet{"eval", "C=\"torchrun x.py --a 'b c'\"\neval $C\n"},
@@ -93,7 +102,9 @@ constexpr std::array kSnippets{
     Snippet{"command_in_variable", "L='torchrun --n 4'\nC='x.py --a 1'\n$L $C\n"},
     Snippet{"array_of_command", "C=(torchrun --n 4 'a b')\n\"${C[@]}\" x.py\n"},
     Snippet{"equals", "A=--b=2\ntorchrun --a=1 $A --c='3 4'\n"},
-    Snippet{"test_strings", "A=\nif [ -z \"$A\" ]; then torchrun empty; fi\nif [ \"x$A\" = x ]; then torchrun same; fi\n[ a != b -a 1 -lt 2 ] && torchrun both\n"},
+    Snippet{"test_strings",
+            "A=\nif [ -z \"$A\" ]; then torchrun empty; fi\nif [ \"x$A\" = x ]; then torchrun same; fi\n[ a != b -a 1 "
+            "-lt 2 ] && torchrun both\n"},
 };
 
 class Snippets : public testing::TestWithParam<Snippet> {};
@@ -132,7 +143,8 @@ TEST(Reading, IsLimited) {
 }
 
 TEST(Reading, KeepsWhatOnlyARunKnows) {
-  const Reading reading = read("torchrun --n $(hostname | wc -l) --t $TP --g $((TP * 2)) --s $SLURM_PROCID\n", "x.sh", {});
+  const Reading reading =
+      read("torchrun --n $(hostname | wc -l) --t $TP --g $((TP * 2)) --s $SLURM_PROCID\n", "x.sh", {});
   ASSERT_EQ(reading.started.size(), 1U);
   std::string all;
   for (const std::string& word : reading.started.front().words) all += with_dollars(word) + "|";
@@ -140,9 +152,12 @@ TEST(Reading, KeepsWhatOnlyARunKnows) {
 }
 
 TEST(Reading, StatesWhatItTakesForTrue) {
-  const Reading reading = read("if [ \"$FP8\" = 1 ]; then A=--fp8; fi\nif [ -z \"$CKPT\" ]; then exit 1; fi\ntorchrun x $A\n", "x.sh", {});
+  const Reading reading =
+      read("if [ \"$FP8\" = 1 ]; then A=--fp8; fi\nif [ -z \"$CKPT\" ]; then exit 1; fi\ntorchrun x $A\n", "x.sh", {});
   ASSERT_EQ(reading.started.size(), 1U);
-  EXPECT_EQ(reading.started.front().words, (std::vector<std::string>{"torchrun", "x", "\x01" "A\x02"}));
+  EXPECT_EQ(reading.started.front().words, (std::vector<std::string>{"torchrun", "x",
+                                                                     "\x01"
+                                                                     "A\x02"}));
   const std::vector<Assumption> expected{{"", 1, "$FP8 is not set in the file; taken as unset"},
                                          {"", 2, "$CKPT is not set in the file; taken as unset"},
                                          {"", 2, "this condition is taken as false: the script would end here"}};
@@ -156,7 +171,8 @@ TEST(Reading, TakesTheEnvironmentThatIsGiven) {
 }
 
 TEST(ReadScript, ReadsTheLastOfSeveralTrainingsAndSaysSo) {
-  const Script script = read_script("for T in 2 4; do torchrun t.py --num-layers 2 --hidden-size 8 --lr 1 --t $T; done\n", "x.sh");
+  const Script script =
+      read_script("for T in 2 4; do torchrun t.py --num-layers 2 --hidden-size 8 --lr 1 --t $T; done\n", "x.sh");
   EXPECT_EQ(script.arguments.back().values.front(), "4");
   ASSERT_EQ(script.assumptions.size(), 1U);
   EXPECT_EQ(script.assumptions.front().text, "the script starts 2 trainings; the last is read");
@@ -172,7 +188,8 @@ TEST(ReadScript, ReadsFilesNextToTheScript) {
 }
 
 TEST(ReadScript, TakesSlurmsCountsFromTheHeader) {
-  const Script script = read_script("#!/bin/bash\n#SBATCH --nodes=4\n#SBATCH --gres=gpu:8\ntorchrun --nnodes $SLURM_NNODES t.py\n", "x.sh");
+  const Script script = read_script(
+      "#!/bin/bash\n#SBATCH --nodes=4\n#SBATCH --gres=gpu:8\ntorchrun --nnodes $SLURM_NNODES t.py\n", "x.sh");
   EXPECT_EQ(script.arguments.front().values.front(), "4");
   EXPECT_EQ(script.batch.at("gres"), "gpu:8");
 }

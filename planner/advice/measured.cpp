@@ -71,6 +71,9 @@ std::optional<Measured> measured_on(const program::Job& job, const hardware::Clu
   return all;
 }
 
+// Devices of one chip differ in memory and power: "a100" of a100-sxm-40gb.
+std::string_view chip_of(std::string_view device) { return device.substr(0, device.find('-')); }
+
 }  // namespace
 
 std::optional<Plausibility> plausibility_of(const program::Job& job, const hardware::Cluster& cluster,
@@ -118,11 +121,11 @@ std::string same_model_text(const program::Job& job, const hardware::Cluster& cl
   };
   const hardware::MeasuredRun* best = nullptr;
   const auto rank = [&](const hardware::MeasuredRun& run) {
-    return std::tuple(is_job(run), run.sequence == sequence, run.tokens_per_s_per_device());
+    return std::tuple(run.device == device, is_job(run), run.sequence == sequence, run.tokens_per_s_per_device());
   };
   for (const hardware::MeasuredRun& run : runs) {
-    const bool same = run.device == device && run.precision == precision && run.layers == model.layers &&
-                      run.hidden == model.hidden && run.heads == model.heads && run.experts == experts;
+    const bool same = chip_of(run.device) == chip_of(device) && run.precision == precision &&
+                      run.layers == model.layers && run.hidden == model.hidden && run.heads == model.heads && run.experts == experts;
     if (same && (best == nullptr || rank(run) > rank(*best))) best = &run;
   }
   if (best == nullptr) return "";
@@ -136,7 +139,7 @@ std::string same_model_text(const program::Job& job, const hardware::Cluster& cl
           : fmt::format("the plan stays {} below its tokens a second and device", percent(1 - each / measured));
   return fmt::format(
       "The best published run of this model in {} on {}: {} ({}), {}: {} with {}, which is simulated as {}; {}.",
-      precision, device, best->run, best->source, what, seconds(best->iteration_s), best->plan,
+      precision, best->device, best->run, best->source, what, seconds(best->iteration_s), best->plan,
       seconds(best->iteration_s * (1 + best->error)), more);
 }
 

@@ -23,8 +23,9 @@ std::optional<Plausibility> plausibility_of(const program::Job& job, const hardw
                                             const simulator::Simulation& simulation,
                                             const std::vector<hardware::MeasuredMfu>& measured);
 
-/// The best published run of the same model on the same kind of device in as many bits, of the same job where there is
-/// one, and how much more the plan promises: a sentence or two. Empty where nobody published one.
+/// The best published run of the same model in as many bits, and how much more the plan promises: a sentence or two. A
+/// run on the same device comes first, else one on another edition of its chip; of those, one of the same job. Empty
+/// where nobody published one.
 std::string same_model_text(const program::Job& job, const hardware::Cluster& cluster,
                             const simulator::Simulation& simulation, const std::vector<hardware::MeasuredRun>& runs);
 

@@ -98,6 +98,9 @@ TEST(PublishedRun, OfTheSameJobIsNamedAndTheGainSaid) {
     EXPECT_THAT(text, HasSubstr(part));
   }
   EXPECT_THAT(same_model_text(same, cluster, simulated, {faster_elsewhere}), HasSubstr("16 devices, batch 64 x 2048"));
+  const std::string smaller = same_model_text(same, hardware::load_cluster("dgx-a100-40gb:1"), simulated, {run});
+  EXPECT_THAT(smaller, HasSubstr("on a100-sxm-80gb: CASE-1"));
+  EXPECT_EQ(same_model_text(same, hardware::load_cluster("dgx-h100-80gb:1"), simulated, {run}), "");
   run.hidden += 1;
   EXPECT_EQ(same_model_text(same, cluster, simulated, {run}), "");
 }

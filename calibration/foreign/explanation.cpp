@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <numeric>
@@ -12,7 +13,10 @@
 #include "base/refuse.h"
 #include "calibration/foreign/findings.h"
 #include "calibration/foreign/plan_ops.h"
+#include "calibration/foreign/rank_causes.h"
 #include "calibration/foreign/rank_times.h"
+#include "calibration/foreign/run_causes.h"
+#include "calibration/foreign/sides.h"
 #include "simulator/predict/predict.h"
 
 namespace trivium::calibration::foreign {
@@ -154,6 +158,20 @@ std::vector<std::string> notes_of(const ForeignRun& run, const std::vector<RankR
   return notes;
 }
 
+/// What the traces tell without a plan. Recomputation is one only where the plan does not ask for it.
+std::vector<Finding> causes_of(const Sides& sides, bool recomputes) {
+  std::vector<Finding> causes = rank_causes(sides);
+  const auto add = [&](std::vector<Finding> more) {
+    for (Finding& finding : more) causes.push_back(std::move(finding));
+  };
+  add(shared_stalls(sides));
+  add(rare_steps(sides));
+  if (!recomputes) add(recomputation(sides));
+  add(small_collectives(sides));
+  add(pipeline_causes(sides));
+  return causes;
+}
+
 }  // namespace
 
 Explanation explain_foreign(const ForeignRun& run, const program::Job& job, const hardware::Cluster& cluster,
@@ -184,12 +202,27 @@ Explanation explain_foreign(const ForeignRun& run, const program::Job& job, cons
   explanation.predicted_s = predicted.simulation.iteration_s;
   explanation.matched_share = matched_share(times);
   explanation.ops = rows_of(times, plans);
-  explanation.findings = findings_of({times, plans, run.traces.front().on_cores, shapes.flash});
+  const Sides sides = sides_of(runs, times);
+  explanation.findings = findings_of({times, plans, run.traces.front().on_cores, shapes.flash,
+                                      causes_of(sides, job.plan.recompute != program::Recompute::kNone), sides.stages > 1});
   for (const Finding& finding : explanation.findings) explanation.winnable_s += finding.seconds;
   explanation.winnable_s = std::min(explanation.winnable_s, explanation.measured_s);
   explanation.notes = notes_of(run, runs, program.mesh.size());
   return explanation;
 }
+
+namespace {
+
+nlohmann::json to_json(const std::vector<SeenAt>& spans) {
+  nlohmann::json list = nlohmann::json::array();
+  for (const SeenAt& span : spans) {
+    list.push_back(
+        {{"rank", span.rank}, {"step", span.step}, {"begin_us", span.begin_us}, {"end_us", span.end_us}});
+  }
+  return list;
+}
+
+}  // namespace
 
 nlohmann::json to_json(const Explanation& explanation) {
   nlohmann::json ops = nlohmann::json::array(), findings = nlohmann::json::array();
@@ -201,7 +234,10 @@ nlohmann::json to_json(const Explanation& explanation) {
     findings.push_back({{"what", finding.what},
                         {"rank", finding.rank ? nlohmann::json(*finding.rank) : nlohmann::json()},
                         {"seconds", finding.seconds},
-                        {"remedy", finding.remedy}});
+                        {"remedy", finding.remedy},
+                        {"cause", finding.cause},
+                        {"confidence", std::round(100 * finding.confidence) / 100},
+                        {"spans", to_json(finding.spans)}});
   }
   return {{"schema", "trivium.trace-explanation/1"},
           {"matched_share", explanation.matched_share},

@@ -7,6 +7,7 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <numeric>
+#include <set>
 
 #include "base/error.h"
 #include "base/quote.h"
@@ -63,6 +64,29 @@ void check_shapes(const RankRun& run, const PlanShapes& shapes) {
                fmt::format("its products, ({:.0f}, {:.0f}) x ({:.0f}, {:.0f}) for one, are none of the plan's, whose "
                            "micro-batches have {} tokens on a rank; is it of this model, sequence and micro-batch?",
                            example->m, example->k, example->k, example->n, rows));
+}
+
+/// Tokens of the first forward of a trace; 0: not told.
+std::int64_t tokens_of_forward(const KernelTrace& trace) {
+  for (const imports::Operator& op : trace.operators) {
+    if (op.shapes < 0 || trace.name_of(op) != "aten::embedding") continue;
+    const imports::Shapes& shapes = trace.shapes[static_cast<std::size_t>(op.shapes)];
+    std::int64_t tokens = shapes.size() > 1 ? 1 : 0;
+    for (std::size_t i = 0; tokens > 0 && i < shapes[1].size(); ++i) tokens = shapes[1][i] < (1 << 24) ? tokens * shapes[1][i] : 0;
+    return tokens;
+  }
+  return 0;
+}
+
+/// Where ranks have other numbers of tokens than each other, those of all are sought.
+void add_rows(const std::vector<KernelTrace>& traces, PlanShapes& shapes) {
+  std::set<std::int64_t> rows;
+  for (const KernelTrace& trace : traces) {
+    if (const std::int64_t tokens = tokens_of_forward(trace); tokens > 0) rows.insert(tokens);
+  }
+  if (rows.size() < 2) return;
+  for (PlanProduct& product : shapes.products) product.rows.insert(rows.begin(), rows.end());
+  shapes.rows.merge(rows);
 }
 
 RankRun run_of(const KernelTrace& trace, int rank, const PlanShapes& shapes) {
@@ -137,6 +161,36 @@ double matched_share(const std::vector<RankTimes>& ranks) {
   return all > 0 ? matched / all : 0;
 }
 
+/// A run of which less than half of the work is the plan's, on the rank that fits it best, is not of the plan's job; nor
+/// is one that takes another order of time where no shapes say otherwise.
+void refuse_other_job(const ForeignRun& run, const std::vector<RankTimes>& ranks, double measured_s,
+                      double predicted_s) {
+  constexpr double kLeastMatched = 0.5, kFarOff = 3;
+  double best = 0;
+  for (const RankTimes& rank : ranks) {
+    const double all = rank.matched_s + rank.unmatched_s;
+    if (all > 0) best = std::max(best, rank.matched_s / all);
+  }
+  const std::string& file = run.traces.front().file;
+  if (best < kLeastMatched) {
+    base::refuse(file, fmt::format("is of another job: {:.0f} % of its compute time is ops of the plan; give the model and "
+                                   "plan that ran, or the plan \"auto\"",
+                                   100 * best));
+  }
+  const double ratio = std::max(measured_s, predicted_s) / std::max(1e-12, std::min(measured_s, predicted_s));
+  if (ratio > kFarOff && !run.traces.front().on_cores && !tell_shapes(run.traces)) {
+    base::refuse(file, fmt::format("is of another job: an iteration takes {:.4g} s, the plan's {:.4g} s; give the model and "
+                                   "plan that ran, or record shapes (record_shapes=True) to compare them all the same",
+                                   measured_s, predicted_s));
+  }
+}
+
+std::vector<double> step_seconds(const std::vector<RankRun>& runs) {
+  std::vector<double> seconds;
+  for (const TimeSpan& step : runs.front().steps) seconds.push_back(step.seconds());
+  return seconds;
+}
+
 std::vector<std::string> notes_of(const ForeignRun& run, const std::vector<RankRun>& runs, int ranks) {
   std::vector<std::string> notes;
   const KernelTrace& first = run.traces.front();
@@ -151,6 +205,10 @@ std::vector<std::string> notes_of(const ForeignRun& run, const std::vector<RankR
   }
   if (!tell_shapes(run.traces))
     notes.emplace_back("shapes are not told (record_shapes=True): products are compared as one");
+  if (const std::vector<double> steps = step_seconds(runs); steps.size() > 2) {
+    notes.push_back(fmt::format("iterations took {:.4g} s at the median, {:.4g} s to {:.4g} s", median_of(steps),
+                                *std::ranges::min_element(steps), *std::ranges::max_element(steps)));
+  }
   if (first.marked.empty()) notes.emplace_back("iterations are not marked: they are told from what repeats");
   for (const imports::TrainingLog& log : run.logs) {
     if (log.perturbed) notes.push_back(base::one_line(log.file) + ": ran with timers that synchronise, which slows");
@@ -182,7 +240,8 @@ Explanation explain_foreign(const ForeignRun& run, const program::Job& job, cons
           .value_or_throw();
   const program::Program& program = predicted.prepared.program();
   const std::vector<int> ranks = ranks_of(run.traces, program.mesh.size());
-  const PlanShapes shapes = shapes_of(program);
+  PlanShapes shapes = shapes_of(program);
+  add_rows(run.traces, shapes);
   std::vector<RankRun> runs;
   for (std::size_t i = 0; i < ranks.size(); ++i) runs.push_back(run_of(run.traces[i], ranks[i], shapes));
   align(runs);
@@ -201,6 +260,7 @@ Explanation explain_foreign(const ForeignRun& run, const program::Job& job, cons
   explanation.measured_s = measured_iteration(run, explanation.traced_s);
   explanation.predicted_s = predicted.simulation.iteration_s;
   explanation.matched_share = matched_share(times);
+  refuse_other_job(run, times, explanation.measured_s, explanation.predicted_s);
   explanation.ops = rows_of(times, plans);
   const Sides sides = sides_of(runs, times);
   explanation.findings = findings_of({times, plans, run.traces.front().on_cores, shapes.flash,

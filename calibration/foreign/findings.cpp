@@ -145,6 +145,32 @@ void add_idle(const RankTimes& rank, const RankPlan& plan, bool on_cores, double
   findings.push_back({what, std::nullopt, more, remedy, one ? "stall" : "host_bound"});
 }
 
+/// How often a rank runs a product that every layer has once, against the plan: layers of stages that are not the
+/// plan's. They come first, whatever they cost.
+void add_contradictions(const Compared& compared, std::vector<Finding>& findings) {
+  constexpr double kOther = 1.2;
+  for (const RankTimes& rank : compared.ranks) {
+    const RankPlan& plan = compared.plans.at(rank.rank);
+    const auto measured = rank.ops.find("fc2");
+    const auto planned = plan.ops.find("fc2");
+    if (measured == rank.ops.end() || planned == plan.ops.end() || measured->second.recomputed_s > 0) continue;
+    const double ratio = measured->second.count / planned->second.count;
+    if (!compared.in_stages || ratio < kOther) continue;
+    double sum = 0;
+    for (const RankTimes& each : compared.ranks) sum += each.compute_s;
+    const double mean = sum / static_cast<double>(compared.ranks.size());
+    Finding finding{fmt::format("rank {} is not split as the plan says: it runs {:.0f} MLPs an iteration, the plan {:.0f}, so "
+                                "its stage has {:.1f} times the plan's layers",
+                                rank.rank, measured->second.count, planned->second.count, ratio),
+                    rank.rank, std::max(0.0, rank.compute_s - mean),
+                    "give the stages the plan's layers, or give explain the plan that ran (layers by stage)"};
+    finding.cause = "stage_imbalance";
+    finding.confidence = 0.9;
+    std::erase_if(findings, [&](const Finding& other) { return other.cause == finding.cause && other.rank == finding.rank; });
+    findings.insert(findings.begin(), std::move(finding));
+  }
+}
+
 }  // namespace
 
 const RankTimes& typical_rank(const Compared& compared) {
@@ -176,8 +202,13 @@ std::vector<Finding> findings_of(const Compared& compared) {
   add_exposed(typical, plan, findings);
   add_idle(typical, plan, compared.on_cores, idles, findings);
   std::erase_if(findings, [&](const Finding& finding) { return finding.seconds < kWorthSaying * typical.iteration_s; });
-  std::stable_sort(findings.begin(), findings.end(),
-                   [](const Finding& a, const Finding& b) { return a.seconds > b.seconds; });
+  // What is told surely stands before what may be the host's noise.
+  constexpr double kSure = 0.6;
+  std::stable_sort(findings.begin(), findings.end(), [](const Finding& a, const Finding& b) {
+    const bool sure_a = a.confidence >= kSure, sure_b = b.confidence >= kSure;
+    return sure_a != sure_b ? sure_a : a.seconds > b.seconds;
+  });
+  add_contradictions(compared, findings);
   return findings;
 }
 

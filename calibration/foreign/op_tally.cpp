@@ -67,9 +67,9 @@ OpTally tally_of(const RankRun& run) {
       of->counts.resize(run.steps.size());
       of->seconds.resize(run.steps.size());
       of->op = match.op.empty() ? run.trace->name_of(kernel) : match.op;
-      of->backward = match.backward;
       of->m = kernel.m, of->n = kernel.n, of->k = kernel.k;
     }
+    of->backward = of->backward || match.backward;
     of->counts[static_cast<std::size_t>(step)] += 1;
     of->seconds[static_cast<std::size_t>(step)] += kernel.seconds;
     if (of->first.size() < kExamples) of->first.push_back({kernel.start_s, kernel.start_s + kernel.seconds});

@@ -13,7 +13,7 @@ namespace trivium::calibration::foreign {
 struct Tally {
   std::string op;                 ///< of the plan, or the operator's own name
   double m = 0, n = 0, k = 0;     ///< of a product
-  bool backward = false;
+  bool backward = false;          ///< some of the calls are a backward's
   std::vector<double> counts;     ///< by iteration
   std::vector<double> seconds;    ///< by iteration
   std::vector<double> calls;      ///< seconds of each

@@ -126,7 +126,7 @@ std::vector<Finding> recomputation(const Sides& sides) {
 }
 
 std::vector<Finding> small_collectives(const Sides& sides) {
-  constexpr double kSmall = 65536, kMany = 10;
+  constexpr double kSmall = 512, kMany = 10;
   const Side& side = sides.ranks.front();
   std::map<std::string, std::pair<double, double>> by_op;  // how many, seconds of all small ones
   std::map<std::string, std::vector<TimeSpan>> spans;

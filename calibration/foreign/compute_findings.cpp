@@ -53,8 +53,9 @@ class Remaining {
   }
 
   void find(std::string what, double taken, std::string remedy) {
-    if (taken > 0) findings_.push_back({std::move(what), std::nullopt, taken, std::move(remedy), cause_,
-                                       cause_ == "unfused_attention" || cause_ == "recomputation" ? 0.7 : 0.5});
+    if (taken > 0)
+      findings_.push_back({std::move(what), std::nullopt, taken, std::move(remedy), cause_,
+                           cause_ == "unfused_attention" || cause_ == "recomputation" ? 0.7 : 0.5});
   }
 
   /// Forward ops below the backward of a checkpoint, more than the plan has of them.

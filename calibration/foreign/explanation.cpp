@@ -72,7 +72,8 @@ std::int64_t tokens_of_forward(const KernelTrace& trace) {
     if (op.shapes < 0 || trace.name_of(op) != "aten::embedding") continue;
     const imports::Shapes& shapes = trace.shapes[static_cast<std::size_t>(op.shapes)];
     std::int64_t tokens = shapes.size() > 1 ? 1 : 0;
-    for (std::size_t i = 0; tokens > 0 && i < shapes[1].size(); ++i) tokens = shapes[1][i] < (1 << 24) ? tokens * shapes[1][i] : 0;
+    for (std::size_t i = 0; tokens > 0 && i < shapes[1].size(); ++i)
+      tokens = shapes[1][i] < (1 << 24) ? tokens * shapes[1][i] : 0;
     return tokens;
   }
   return 0;
@@ -161,8 +162,8 @@ double matched_share(const std::vector<RankTimes>& ranks) {
   return all > 0 ? matched / all : 0;
 }
 
-/// A run of which less than half of the work is the plan's, on the rank that fits it best, is not of the plan's job; nor
-/// is one that takes another order of time where no shapes say otherwise.
+/// A run of which less than half of the work is the plan's, on the rank that fits it best, is not of the plan's job;
+/// nor is one that takes another order of time where no shapes say otherwise.
 void refuse_other_job(const ForeignRun& run, const std::vector<RankTimes>& ranks, double measured_s,
                       double predicted_s) {
   constexpr double kLeastMatched = 0.5, kFarOff = 3;
@@ -173,15 +174,17 @@ void refuse_other_job(const ForeignRun& run, const std::vector<RankTimes>& ranks
   }
   const std::string& file = run.traces.front().file;
   if (best < kLeastMatched) {
-    base::refuse(file, fmt::format("is of another job: {:.0f} % of its compute time is ops of the plan; give the model and "
-                                   "plan that ran, or the plan \"auto\"",
-                                   100 * best));
+    base::refuse(file,
+                 fmt::format("is of another job: {:.0f} % of its compute time is ops of the plan; give the model and "
+                             "plan that ran, or the plan \"auto\"",
+                             100 * best));
   }
   const double ratio = std::max(measured_s, predicted_s) / std::max(1e-12, std::min(measured_s, predicted_s));
   if (ratio > kFarOff && !run.traces.front().on_cores && !tell_shapes(run.traces)) {
-    base::refuse(file, fmt::format("is of another job: an iteration takes {:.4g} s, the plan's {:.4g} s; give the model and "
-                                   "plan that ran, or record shapes (record_shapes=True) to compare them all the same",
-                                   measured_s, predicted_s));
+    base::refuse(file,
+                 fmt::format("is of another job: an iteration takes {:.4g} s, the plan's {:.4g} s; give the model and "
+                             "plan that ran, or record shapes (record_shapes=True) to compare them all the same",
+                             measured_s, predicted_s));
   }
 }
 
@@ -263,8 +266,9 @@ Explanation explain_foreign(const ForeignRun& run, const program::Job& job, cons
   refuse_other_job(run, times, explanation.measured_s, explanation.predicted_s);
   explanation.ops = rows_of(times, plans);
   const Sides sides = sides_of(runs, times);
-  explanation.findings = findings_of({times, plans, run.traces.front().on_cores, shapes.flash,
-                                      causes_of(sides, job.plan.recompute != program::Recompute::kNone), sides.stages > 1});
+  explanation.findings =
+      findings_of({times, plans, run.traces.front().on_cores, shapes.flash,
+                   causes_of(sides, job.plan.recompute != program::Recompute::kNone), sides.stages > 1});
   for (const Finding& finding : explanation.findings) explanation.winnable_s += finding.seconds;
   explanation.winnable_s = std::min(explanation.winnable_s, explanation.measured_s);
   explanation.notes = notes_of(run, runs, program.mesh.size());
@@ -276,8 +280,7 @@ namespace {
 nlohmann::json to_json(const std::vector<SeenAt>& spans) {
   nlohmann::json list = nlohmann::json::array();
   for (const SeenAt& span : spans) {
-    list.push_back(
-        {{"rank", span.rank}, {"step", span.step}, {"begin_us", span.begin_us}, {"end_us", span.end_us}});
+    list.push_back({{"rank", span.rank}, {"step", span.step}, {"begin_us", span.begin_us}, {"end_us", span.end_us}});
   }
   return list;
 }

@@ -31,9 +31,9 @@ struct Finding {
   std::optional<int> rank;  ///< none: all
   double seconds = 0;
   std::string remedy;
-  std::string cause{};            ///< one word of a fixed list: docs/explanation/traces.md
-  double confidence = 0.5;        ///< 0 to 1: how surely it is this cause, and no noise of the host
-  std::vector<SeenAt> spans{};    ///< examples of what it is told from
+  std::string cause{};          ///< one word of a fixed list: docs/explanation/traces.md
+  double confidence = 0.5;      ///< 0 to 1: how surely it is this cause, and no noise of the host
+  std::vector<SeenAt> spans{};  ///< examples of what it is told from
 };
 
 struct Explanation {

@@ -54,29 +54,32 @@ void add_waits(const Compared& compared, const RankTimes& typical, std::vector<F
       if (finding.rank == rank) explained += finding.seconds;
     }
     const double left = std::max(0.0, waited - explained);
-    const double longer = std::max(0.0, slow->compute_s - typical.compute_s) + std::max(0.0, slow->idle_s - typical.idle_s);
+    const double longer =
+        std::max(0.0, slow->compute_s - typical.compute_s) + std::max(0.0, slow->idle_s - typical.idle_s);
     const double own = explained > 0 || compared.in_stages ? 0 : std::min(left, longer);
     in_turn += left - own;
     if (own <= 0) continue;
     const bool computes = slow->compute_s - typical.compute_s >= slow->idle_s - typical.idle_s;
-    Finding finding{fmt::format("rank {} comes late: rank {} waits {} for it at collectives; it {} {} longer{}", rank,
-                                typical.rank, time_text(waited), computes ? "computes" : "has nothing to run for",
-                                time_text(computes ? slow->compute_s - typical.compute_s : slow->idle_s - typical.idle_s),
-                                computes ? most_beyond(*slow, typical) : ""),
-                    rank, own,
-                    computes ? "look at its clock, temperature and other processes"
-                             : "look at that rank's host: loading of data, logging, checkpoints, other processes"};
+    Finding finding{
+        fmt::format("rank {} comes late: rank {} waits {} for it at collectives; it {} {} longer{}", rank, typical.rank,
+                    time_text(waited), computes ? "computes" : "has nothing to run for",
+                    time_text(computes ? slow->compute_s - typical.compute_s : slow->idle_s - typical.idle_s),
+                    computes ? most_beyond(*slow, typical) : ""),
+        rank, own,
+        computes ? "look at its clock, temperature and other processes"
+                 : "look at that rank's host: loading of data, logging, checkpoints, other processes"};
     finding.cause = "late_rank";
     finding.confidence = 0.3;
     findings.push_back(std::move(finding));
   }
-  Finding turn{fmt::format("{}: rank {} waits {}",
-                           compared.in_stages ? "stages wait for each other" : "ranks come to collectives late in turn",
-                           typical.rank, time_text(in_turn)),
-               std::nullopt, in_turn,
-               compared.in_stages
-                   ? "more micro-batches, virtual stages or a zero-bubble schedule; stages of equal work"
-                   : "quieter hosts: pin processes to cores, end other processes, collect garbage at one time on all ranks"};
+  Finding turn{
+      fmt::format("{}: rank {} waits {}",
+                  compared.in_stages ? "stages wait for each other" : "ranks come to collectives late in turn",
+                  typical.rank, time_text(in_turn)),
+      std::nullopt, in_turn,
+      compared.in_stages
+          ? "more micro-batches, virtual stages or a zero-bubble schedule; stages of equal work"
+          : "quieter hosts: pin processes to cores, end other processes, collect garbage at one time on all ranks"};
   turn.cause = compared.in_stages ? "bubble" : "noise";
   turn.confidence = compared.in_stages ? 0.6 : 0.3;
   findings.push_back(std::move(turn));
@@ -159,14 +162,16 @@ void add_contradictions(const Compared& compared, std::vector<Finding>& findings
     double sum = 0;
     for (const RankTimes& each : compared.ranks) sum += each.compute_s;
     const double mean = sum / static_cast<double>(compared.ranks.size());
-    Finding finding{fmt::format("rank {} is not split as the plan says: it runs {:.0f} MLPs an iteration, the plan {:.0f}, so "
-                                "its stage has {:.1f} times the plan's layers",
-                                rank.rank, measured->second.count, planned->second.count, ratio),
-                    rank.rank, std::max(0.0, rank.compute_s - mean),
-                    "give the stages the plan's layers, or give explain the plan that ran (layers by stage)"};
+    Finding finding{
+        fmt::format("rank {} is not split as the plan says: it runs {:.0f} MLPs an iteration, the plan {:.0f}, so "
+                    "its stage has {:.1f} times the plan's layers",
+                    rank.rank, measured->second.count, planned->second.count, ratio),
+        rank.rank, std::max(0.0, rank.compute_s - mean),
+        "give the stages the plan's layers, or give explain the plan that ran (layers by stage)"};
     finding.cause = "stage_imbalance";
     finding.confidence = 0.9;
-    std::erase_if(findings, [&](const Finding& other) { return other.cause == finding.cause && other.rank == finding.rank; });
+    std::erase_if(findings,
+                  [&](const Finding& other) { return other.cause == finding.cause && other.rank == finding.rank; });
     findings.insert(findings.begin(), std::move(finding));
   }
 }
@@ -195,7 +200,8 @@ std::vector<Finding> findings_of(const Compared& compared) {
     if (finding.cause == "loader" && (!finding.rank || finding.rank == typical.rank)) idles += finding.seconds;
   }
   for (Finding& finding : compute_findings(typical, plan, compared.on_cores, compared.flash)) {
-    const bool known = std::ranges::any_of(findings, [&](const Finding& other) { return other.cause == finding.cause; });
+    const bool known =
+        std::ranges::any_of(findings, [&](const Finding& other) { return other.cause == finding.cause; });
     if (!known) findings.push_back(std::move(finding));
   }
   add_waits(compared, typical, findings);

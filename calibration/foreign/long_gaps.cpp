@@ -26,7 +26,8 @@ Landmarks landmarks_of(const RankRun& run, const std::vector<std::size_t>& kerne
     const imports::Kernel& kernel = run.trace->kernels[i];
     const Match& match = run.matches[i];
     const double end = kernel.start_s + kernel.seconds;
-    if (match.op == "adamw" && match.kind == Match::Kind::kOp) marks.optimizer_end_s = std::max(marks.optimizer_end_s, end);
+    if (match.op == "adamw" && match.kind == Match::Kind::kOp)
+      marks.optimizer_end_s = std::max(marks.optimizer_end_s, end);
     if (!is_model_work(match) && match.kind != Match::Kind::kCollective) continue;
     marks.model_begin_s = std::min(marks.model_begin_s, kernel.start_s);
     if (is_model_work(match)) marks.model_end_s = std::max(marks.model_end_s, end);

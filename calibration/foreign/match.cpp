@@ -83,8 +83,10 @@ std::string named(Meaning meaning, bool backward) {
 
 /// Operators that only a forward calls: what their backward calls are products and kernels of other names.
 bool begins_forward(const std::string& name) {
-  static const std::set<std::string> kForward{"aten::linear", "aten::scaled_dot_product_attention", "aten::rms_norm",
-                                              "aten::layer_norm", "aten::silu", "aten::gelu", "aten::embedding"};
+  static const std::set<std::string> kForward{"aten::linear",   "aten::scaled_dot_product_attention",
+                                              "aten::rms_norm", "aten::layer_norm",
+                                              "aten::silu",     "aten::gelu",
+                                              "aten::embedding"};
   return kForward.contains(name);
 }
 

@@ -13,11 +13,11 @@
 namespace trivium::calibration::foreign {
 namespace {
 
-constexpr double kWorthNaming = 0.04;      // of the iteration
-constexpr double kRepeats = 0.6;           // of the iterations show it
-constexpr double kSlowOnCores = 1.3;       // the same work against others': hosts of cores are shared and noisy
+constexpr double kWorthNaming = 0.04;  // of the iteration
+constexpr double kRepeats = 0.6;       // of the iterations show it
+constexpr double kSlowOnCores = 1.3;   // the same work against others': hosts of cores are shared and noisy
 constexpr double kSlowOnGpus = 1.07;
-constexpr double kFelt = 0.3;              // of what it loses, others wait for it
+constexpr double kFelt = 0.3;  // of what it loses, others wait for it
 
 using PerStep = std::vector<double>;
 
@@ -39,7 +39,8 @@ double longest_within(const Side& side, int step) {
 
 PerStep longest_gaps(const Side& side) {
   PerStep longest;
-  for (std::size_t i = 0; i < side.times->steps.size(); ++i) longest.push_back(longest_within(side, static_cast<int>(i)));
+  for (std::size_t i = 0; i < side.times->steps.size(); ++i)
+    longest.push_back(longest_within(side, static_cast<int>(i)));
   return longest;
 }
 
@@ -130,7 +131,8 @@ class RankCauses {
     const double more = median_of(own) - typical, repeats = share_of_steps(own, typical + more / 2);
     if (repeats < kRepeats) return;
     find("loader", more, fmt::format("it has nothing to run for {} longer, before the forward", time_text(more)),
-         "load data ahead on that rank: more workers, prefetching, a faster file system", repeats, spans_of(is_loading));
+         "load data ahead on that rank: more workers, prefetching, a faster file system", repeats,
+         spans_of(is_loading));
   }
 
   void garbage_collection() {
@@ -160,12 +162,10 @@ class RankCauses {
 
   void late_host() {
     const PerStep own = host_seconds(side_);
-    const double typical =
-        median_over(others_, [](const Side& other) { return median_of(host_seconds(other)); });
+    const double typical = median_over(others_, [](const Side& other) { return median_of(host_seconds(other)); });
     const double more = median_of(own) - typical - stopped_, repeats = share_of_steps(own, typical + more / 2);
     if (repeats < kRepeats || more < typical * (alike_ ? 0.5 : 1.5) || more < 0.06 * side_.iteration_s) return;
-    find("host", more,
-         fmt::format("its host takes {} longer between operators, in many gaps", time_text(more)),
+    find("host", more, fmt::format("its host takes {} longer between operators, in many gaps", time_text(more)),
          "look at that rank's host: Python hooks, logging, other processes, clocks of its cores", repeats,
          spans_of([](const Gap& gap) { return !is_loading(gap); }));
   }
@@ -174,8 +174,7 @@ class RankCauses {
     const double typical = median_over(others_, [](const Side& other) { return other.tokens; });
     if (typical <= 0 || side_.tokens < 1.1 * typical) return false;
     const double seconds = side_.step_median(&StepTimes::compute_s) * (1 - typical / side_.tokens);
-    find("tokens", seconds,
-         fmt::format("it has {:.0f} tokens a step, the others {:.0f}", side_.tokens, typical),
+    find("tokens", seconds, fmt::format("it has {:.0f} tokens a step, the others {:.0f}", side_.tokens, typical),
          "give all ranks as many tokens: pack sequences, or balance batches by their tokens", 1, {});
     return true;
   }
@@ -202,9 +201,11 @@ class RankCauses {
       varying += median_of(tally.seconds);
       if (tally.m > 0) spans.insert(spans.end(), tally.first.begin(), tally.first.end());
     }
-    const double theirs = median_over(others_, [](const Side& other) { return other.step_median(&StepTimes::compute_s); });
-    const double seconds = std::max(0.0, (side_.step_median(&StepTimes::compute_s) - theirs) *
-                                             static_cast<double>(others_.size()) / static_cast<double>(others_.size() + 1));
+    const double theirs =
+        median_over(others_, [](const Side& other) { return other.step_median(&StepTimes::compute_s); });
+    const double seconds =
+        std::max(0.0, (side_.step_median(&StepTimes::compute_s) - theirs) * static_cast<double>(others_.size()) /
+                          static_cast<double>(others_.size() + 1));
     find("experts", seconds,
          fmt::format("its experts do {:.1f} times the work of a rank at the mean, {} in all", own / mean,
                      time_text(varying)),
@@ -265,8 +266,8 @@ class RankCauses {
     }
     for (const auto& [key, tally] : side_.tally) {
       const bool follows = tally.m <= 0 && std::ranges::any_of(outputs, [&](const std::string& output) {
-        return key.find(output) != std::string::npos;
-      });
+                             return key.find(output) != std::string::npos;
+                           });
       if (follows) more += median_of(tally.seconds);
     }
     extra_ = more;
@@ -284,7 +285,8 @@ class RankCauses {
     for (const auto& [key, tally] : side_.tally) {
       std::vector<double> each;
       for (const Side* other : others_) {
-        if (const auto found = other->tally.find(key); found != other->tally.end()) each.push_back(found->second.each_s());
+        if (const auto found = other->tally.find(key); found != other->tally.end())
+          each.push_back(found->second.each_s());
       }
       if (each.empty()) continue;
       const double count = tally.count(), typical = median_of(std::move(each));
@@ -301,7 +303,8 @@ class RankCauses {
     const double seconds = own - theirs, repeats = share_of_steps(own_steps, theirs * (1 + (pace - 1) / 2));
     if (repeats < kRepeats) return;
     find("slow_clock", seconds,
-         fmt::format("it computes {} longer: the same operators take {:.1f} times as long there", time_text(seconds), pace),
+         fmt::format("it computes {} longer: the same operators take {:.1f} times as long there", time_text(seconds),
+                     pace),
          "look at its clock, temperature, power and other processes", repeats, spans);
   }
 

@@ -62,7 +62,6 @@ std::vector<double> rarest_starts(const KernelTrace& trace, const std::vector<st
   return rarest == nullptr ? std::vector<double>() : *rarest;
 }
 
-
 /// Ranges of the trainer whose names differ in a number only and that follow each other: "iteration 3", "step#4".
 std::vector<TimeSpan> steps_by_range(const KernelTrace& trace) {
   std::map<std::string, std::vector<TimeSpan>> families;
@@ -76,7 +75,8 @@ std::vector<TimeSpan> steps_by_range(const KernelTrace& trace) {
     std::erase_if(name, [](unsigned char c) { return std::isdigit(c) != 0; });
     const bool step = name.find("step") != std::string::npos || name.find("iter") != std::string::npos ||
                       name.find("batch") != std::string::npos || name.find("Step") != std::string::npos;
-    if ((counts || step) && name.find("Optimizer.") == std::string::npos) families[name].push_back({op.begin_s, op.end_s});
+    if ((counts || step) && name.find("Optimizer.") == std::string::npos)
+      families[name].push_back({op.begin_s, op.end_s});
   }
   for (auto& [name, spans] : families) {
     std::ranges::sort(spans, {}, &TimeSpan::begin_s);

@@ -142,8 +142,7 @@ class Accountant {
       std::vector<TimeSpan> inside;
       for (const imports::Operator& op : run_.trace->operators) {
         if (op.parent < 0 && !op.is_range) inside.push_back({op.begin_s, op.end_s});
-        if (op.parent >= 0 && !op.is_range &&
-            run_.trace->operators[static_cast<std::size_t>(op.parent)].is_range)
+        if (op.parent >= 0 && !op.is_range && run_.trace->operators[static_cast<std::size_t>(op.parent)].is_range)
           inside.push_back({op.begin_s, op.end_s});
       }
       const Intervals operators(std::move(inside));

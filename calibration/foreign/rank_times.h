@@ -23,9 +23,9 @@ struct MeasuredOp {
 struct StepTimes {
   double seconds = 0;
   double compute_s = 0, wait_s = 0, transfer_s = 0;
-  double host_s = 0;                  ///< inside an operator that does no work itself: the framework
-  double gap_s = 0;                   ///< outside any operator, or on a GPU: nothing runs
-  std::map<int, double> waits_s;      ///< by the rank that came last
+  double host_s = 0;              ///< inside an operator that does no work itself: the framework
+  double gap_s = 0;               ///< outside any operator, or on a GPU: nothing runs
+  std::map<int, double> waits_s;  ///< by the rank that came last
 };
 
 /// A stretch of an iteration in which nothing ran on a rank, long enough to have a cause of its own.

@@ -43,9 +43,10 @@ void rare_gaps(const Side& side, std::vector<Finding>& findings) {
   const double seconds = more / static_cast<double>(steps);
   if (seconds < kWorthTelling * side.iteration_s) return;
   Finding finding;
-  finding.what = fmt::format("rank {} stands still for {} in iteration {} of {}, not in the others: a checkpoint, a log "
-                             "or another call that waits for files",
-                             side.run->rank, time_text(more), fmt::join(seen, ", "), steps);
+  finding.what = fmt::format(
+      "rank {} stands still for {} in iteration {} of {}, not in the others: a checkpoint, a log "
+      "or another call that waits for files",
+      side.run->rank, time_text(more), fmt::join(seen, ", "), steps);
   finding.rank = side.run->rank;
   finding.seconds = seconds;
   finding.remedy = "save checkpoints asynchronously (torch.distributed.checkpoint.async_save), or less often";
@@ -92,8 +93,8 @@ void rare_forwards(const Sides& sides, std::vector<Finding>& findings) {
   findings.push_back({fmt::format("iteration {} of {} runs forwards that no backward follows, {} more: an evaluation "
                                   "inside the window",
                                   fmt::join(seen, ", "), all.products.size(), time_text(more)),
-                      std::nullopt, seconds, "evaluate less often, on fewer samples, or on ranks of its own", "evaluation",
-                      0.85, seen_at(side, spans)});
+                      std::nullopt, seconds, "evaluate less often, on fewer samples, or on ranks of its own",
+                      "evaluation", 0.85, seen_at(side, spans)});
 }
 
 }  // namespace
@@ -146,14 +147,14 @@ std::vector<Finding> small_collectives(const Sides& sides) {
   for (const auto& [op, of] : by_op) {
     const double count = of.first / steps;
     const Intervals all(spans[op]);
-    const double seconds = std::min(all.seconds() / steps, side.step_median(&StepTimes::transfer_s) +
-                                                               side.step_median(&StepTimes::wait_s));
+    const double seconds = std::min(all.seconds() / steps,
+                                    side.step_median(&StepTimes::transfer_s) + side.step_median(&StepTimes::wait_s));
     if (count < kMany || seconds < kWorthTelling * side.iteration_s) continue;
-    findings.push_back({fmt::format("{:.0f} {} of at most {:.0f} bytes an iteration take {}: metrics or norms one by one",
-                                    count, op, largest[op], time_text(seconds)),
-                        std::nullopt, seconds,
-                        "put them into one collective, or log less often (every N iterations)", "small_collectives", 0.75,
-                        seen_at(side, spans[op])});
+    findings.push_back(
+        {fmt::format("{:.0f} {} of at most {:.0f} bytes an iteration take {}: metrics or norms one by one", count, op,
+                     largest[op], time_text(seconds)),
+         std::nullopt, seconds, "put them into one collective, or log less often (every N iterations)",
+         "small_collectives", 0.75, seen_at(side, spans[op])});
   }
   return findings;
 }
@@ -197,7 +198,8 @@ std::vector<Finding> pipeline_causes(const Sides& sides) {
   const auto at = static_cast<std::size_t>(slowest - works.begin());
   const Side& side = *std::next(stages.begin(), static_cast<std::ptrdiff_t>(at))->second.front();
   double most_layers = layers[at];
-  const bool more_layers = most_layers >= 1.3 * median_of(layers) || most_layers > 1.3 * *std::ranges::min_element(layers);
+  const bool more_layers =
+      most_layers >= 1.3 * median_of(layers) || most_layers > 1.3 * *std::ranges::min_element(layers);
   if (more_layers && *slowest > 1.15 * mean) {
     findings.push_back({fmt::format("stage {} has {:.0f} attentions an iteration, the stages {:.0f}: it computes {}, a "
                                     "stage at the mean {}",

@@ -89,7 +89,8 @@ Sides sides_of(const std::vector<RankRun>& runs, const std::vector<RankTimes>& t
     stages.insert(side.stage);
     sides.on_cores = runs[i].trace->on_cores;
     for (std::size_t k = 0; k < runs[i].matches.size(); ++k) {
-      if (runs[i].matches[k].op == "all_to_all" && runs[i].trace->kernels[k].bytes > 1e4) sides.exchanges_experts = true;
+      if (runs[i].matches[k].op == "all_to_all" && runs[i].trace->kernels[k].bytes > 1e4)
+        sides.exchanges_experts = true;
     }
   }
   sides.stages = static_cast<int>(stages.size());

@@ -14,8 +14,8 @@ struct Side {
   const RankRun* run = nullptr;
   const RankTimes* times = nullptr;
   OpTally tally;
-  int stage = 0;         ///< of a pipeline; 0 without one
-  double tokens = 0;     ///< that it embeds in an iteration; 0: not told
+  int stage = 0;           ///< of a pipeline; 0 without one
+  double tokens = 0;       ///< that it embeds in an iteration; 0: not told
   double iteration_s = 0;  ///< the median
 
   double step_median(double StepTimes::*member) const;

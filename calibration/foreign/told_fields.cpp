@@ -57,7 +57,8 @@ int parts_of_products(const KernelTrace& trace) {
     if (op.is_wrapper || trace.name_of(op) != "aten::mm") continue;
     for (std::int32_t at = op.parent; at >= 0;) {
       const imports::Operator& above = trace.operators[static_cast<std::size_t>(at)];
-      if (above.is_wrapper && above.name == op.name && volume(op) > 0) most = std::max(most, volume(above) / volume(op));
+      if (above.is_wrapper && above.name == op.name && volume(op) > 0)
+        most = std::max(most, volume(above) / volume(op));
       at = above.parent;
     }
   }

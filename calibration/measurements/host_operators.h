@@ -28,7 +28,8 @@ struct HostEvent {
   double begin_s = 0, end_s = 0;
   std::int64_t id = -1;  ///< by which kernels name it; -1: they do not
   Operator op{};
-  bool is_detached = false;  ///< lasts from a call to its end elsewhere: what runs meanwhile on its thread is no part of it
+  bool is_detached =
+      false;  ///< lasts from a call to its end elsewhere: what runs meanwhile on its thread is no part of it
 };
 
 /// Operators of all threads, with their parents by nesting in time.

@@ -179,8 +179,8 @@ class KinetoReader {
         above = event;
         continue;
       }
-      const bool within = above != nullptr && event->thread == above->thread &&
-                          event->start_us <= above->start_us + above->duration_us;
+      const bool within =
+          above != nullptr && event->thread == above->thread && event->start_us <= above->start_us + above->duration_us;
       calls.push_back({event, within ? group_of_call(*above) : ""});
     }
     const bool same = made.size() == calls.size();
@@ -237,7 +237,8 @@ class KinetoReader {
     constexpr std::size_t kPeer = 2;  // after the tensors and the group
     if (!transfer || inputs == call->event->args.end() || inputs->size() <= kPeer) return;
     const json& peer = inputs->at(kPeer);
-    if (peer.is_string() && !peer.get_ref<const std::string&>().empty()) kernel.peer = std::atoi(peer.get<std::string>().c_str());
+    if (peer.is_string() && !peer.get_ref<const std::string&>().empty())
+      kernel.peer = std::atoi(peer.get<std::string>().c_str());
   }
 
   /// Of the largest of the two tensors that a call begins with: what comes out, and what goes in.

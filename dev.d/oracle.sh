@@ -42,19 +42,10 @@ run_oracle_launch() {
 run_foreign() {
   ensure "${build_packages[@]}" python3-venv
   [ -x build/foreign/venv/bin/pip ] || python3 -m venv build/foreign/venv
-  build/foreign/venv/bin/pip install -q torch >&2
+  build/foreign/venv/bin/pip install -q torch numpy >&2
   configure release -DBUILD_TESTING=OFF -DTRIVIUM_CUDA=OFF -DTRIVIUM_GUI=OFF
   build release --target trivium
-  export XDG_DATA_HOME=$top/build/foreign/data  # the profile of this machine stays there
-  trivium profile --quick
-  local variant
-  for variant in plain slow-rank unfused; do
-    say "dev: training and recording, $variant"
-    build/foreign/venv/bin/python tests/foreign/train.py "build/foreign/$variant" --variant "$variant" "$@" \
-      >"build/foreign/$variant.log" 2>&1 || fail "training failed; see build/foreign/$variant.log"
-    trivium explain auto --model tests/foreign/llama-10m.json --cluster this-machine --trace \
-      "build/foreign/$variant/rank0.pt.trace.json.gz" "build/foreign/$variant/rank1.pt.trace.json.gz"
-  done
+  exec build/foreign/venv/bin/python tests/foreign/benchmark.py build/release/bin/trivium build/foreign/jobs "$@"
 }
 
 # CUDA 13 no longer supports V100s. The wheels hold the assembler, headers and libdevice; clang reads the source.

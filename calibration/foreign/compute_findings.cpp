@@ -53,7 +53,9 @@ class Remaining {
   }
 
   void find(std::string what, double taken, std::string remedy) {
-    if (taken > 0) findings_.push_back({std::move(what), std::nullopt, taken, std::move(remedy)});
+    if (taken > 0)
+      findings_.push_back({std::move(what), std::nullopt, taken, std::move(remedy), cause_,
+                           cause_ == "unfused_attention" || cause_ == "recomputation" ? 0.7 : 0.5});
   }
 
   /// Forward ops below the backward of a checkpoint, more than the plan has of them.
@@ -64,6 +66,7 @@ class Remaining {
       const double forward = op.seconds - op.recomputed_s, planned = predicted(name) * pace_;
       again += take(name, std::min(op.recomputed_s, std::max(0.0, op.seconds - std::max(planned, forward))));
     }
+    cause_ = "recomputation";
     find(fmt::format("activations are computed again for {}; the plan keeps them", time_text(again)), again,
          "turn activation checkpointing off, or keep what the plan keeps");
   }
@@ -90,6 +93,7 @@ class Remaining {
       all += measured->second.seconds;
       taken += take(name, measured->second.seconds - fused_attention_s(name));
     }
+    cause_ = "unfused_attention";
     find(fmt::format("attention runs unfused, as products and a softmax of their own: {}, fused about {}",
                      time_text(all), time_text(all - taken)),
          taken,
@@ -107,6 +111,7 @@ class Remaining {
       const double each = measured->second.count / planned->second.count;
       if (each < kManyKernels * std::max(1.0, planned->second.launches)) continue;
       const double taken = take(name, measured->second.seconds - planned->second.seconds * pace_);
+      cause_ = "unfused_kernels";
       find(fmt::format("{} runs as {:.0f} kernels each, the plan's stack has {:.0f}: {}", name, each,
                        planned->second.launches, time_text(measured->second.seconds)),
            taken, "torch.compile, or a fused kernel of it (Transformer Engine, apex, Liger)");
@@ -120,6 +125,7 @@ class Remaining {
     for (const auto& [name, planned] : plan_.ops) {
       if (is_product(name)) taken += take(name, std::min(left_[name], pace_ * planned.seconds) - planned.seconds);
     }
+    cause_ = "slow_device";
     find(fmt::format("products all run at {:.0f} % of the plan's rate", 100 / pace_), taken,
          "look for a low clock or power limit (nvidia-smi -q -d CLOCK,POWER,PERFORMANCE); if the device is well, "
          "trivium calibrate");
@@ -135,6 +141,7 @@ class Remaining {
       const double there = is_product(name) && !on_cores_ && pace > kSlower ? planned->second.seconds : expected;
       if (op.seconds < (on_cores_ ? kSlowerOnCores : kSlower) * expected || before <= there) continue;
       const double taken = take(name, before - there);
+      cause_ = "slow_op";
       find(fmt::format("{} takes {}, {:.1f} times what the plan's device takes{} ({})", name, time_text(op.seconds),
                        op.seconds / expected, on_cores_ ? ", scaled to the pace of the other products" : "",
                        shortened(op.longest)),
@@ -158,6 +165,7 @@ class Remaining {
   const RankPlan& plan_;
   bool on_cores_, flash_;
   double pace_;
+  std::string cause_;  // of what is found next
   std::map<std::string, double> left_;
   std::vector<Finding> findings_;
 };

@@ -3,16 +3,21 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <numeric>
+#include <set>
 
 #include "base/error.h"
 #include "base/quote.h"
 #include "base/refuse.h"
 #include "calibration/foreign/findings.h"
 #include "calibration/foreign/plan_ops.h"
+#include "calibration/foreign/rank_causes.h"
 #include "calibration/foreign/rank_times.h"
+#include "calibration/foreign/run_causes.h"
+#include "calibration/foreign/sides.h"
 #include "simulator/predict/predict.h"
 
 namespace trivium::calibration::foreign {
@@ -59,6 +64,30 @@ void check_shapes(const RankRun& run, const PlanShapes& shapes) {
                fmt::format("its products, ({:.0f}, {:.0f}) x ({:.0f}, {:.0f}) for one, are none of the plan's, whose "
                            "micro-batches have {} tokens on a rank; is it of this model, sequence and micro-batch?",
                            example->m, example->k, example->k, example->n, rows));
+}
+
+/// Tokens of the first forward of a trace; 0: not told.
+std::int64_t tokens_of_forward(const KernelTrace& trace) {
+  for (const imports::Operator& op : trace.operators) {
+    if (op.shapes < 0 || trace.name_of(op) != "aten::embedding") continue;
+    const imports::Shapes& shapes = trace.shapes[static_cast<std::size_t>(op.shapes)];
+    std::int64_t tokens = shapes.size() > 1 ? 1 : 0;
+    for (std::size_t i = 0; tokens > 0 && i < shapes[1].size(); ++i)
+      tokens = shapes[1][i] < (1 << 24) ? tokens * shapes[1][i] : 0;
+    return tokens;
+  }
+  return 0;
+}
+
+/// Where ranks have other numbers of tokens than each other, those of all are sought.
+void add_rows(const std::vector<KernelTrace>& traces, PlanShapes& shapes) {
+  std::set<std::int64_t> rows;
+  for (const KernelTrace& trace : traces) {
+    if (const std::int64_t tokens = tokens_of_forward(trace); tokens > 0) rows.insert(tokens);
+  }
+  if (rows.size() < 2) return;
+  for (PlanProduct& product : shapes.products) product.rows.insert(rows.begin(), rows.end());
+  shapes.rows.merge(rows);
 }
 
 RankRun run_of(const KernelTrace& trace, int rank, const PlanShapes& shapes) {
@@ -133,6 +162,38 @@ double matched_share(const std::vector<RankTimes>& ranks) {
   return all > 0 ? matched / all : 0;
 }
 
+/// A run of which less than half of the work is the plan's, on the rank that fits it best, is not of the plan's job;
+/// nor is one that takes another order of time where no shapes say otherwise.
+void refuse_other_job(const ForeignRun& run, const std::vector<RankTimes>& ranks, double measured_s,
+                      double predicted_s) {
+  constexpr double kLeastMatched = 0.5, kFarOff = 3;
+  double best = 0;
+  for (const RankTimes& rank : ranks) {
+    const double all = rank.matched_s + rank.unmatched_s;
+    if (all > 0) best = std::max(best, rank.matched_s / all);
+  }
+  const std::string& file = run.traces.front().file;
+  if (best < kLeastMatched) {
+    base::refuse(file,
+                 fmt::format("is of another job: {:.0f} % of its compute time is ops of the plan; give the model and "
+                             "plan that ran, or the plan \"auto\"",
+                             100 * best));
+  }
+  const double ratio = std::max(measured_s, predicted_s) / std::max(1e-12, std::min(measured_s, predicted_s));
+  if (ratio > kFarOff && !run.traces.front().on_cores && !tell_shapes(run.traces)) {
+    base::refuse(file,
+                 fmt::format("is of another job: an iteration takes {:.4g} s, the plan's {:.4g} s; give the model and "
+                             "plan that ran, or record shapes (record_shapes=True) to compare them all the same",
+                             measured_s, predicted_s));
+  }
+}
+
+std::vector<double> step_seconds(const std::vector<RankRun>& runs) {
+  std::vector<double> seconds;
+  for (const TimeSpan& step : runs.front().steps) seconds.push_back(step.seconds());
+  return seconds;
+}
+
 std::vector<std::string> notes_of(const ForeignRun& run, const std::vector<RankRun>& runs, int ranks) {
   std::vector<std::string> notes;
   const KernelTrace& first = run.traces.front();
@@ -147,11 +208,29 @@ std::vector<std::string> notes_of(const ForeignRun& run, const std::vector<RankR
   }
   if (!tell_shapes(run.traces))
     notes.emplace_back("shapes are not told (record_shapes=True): products are compared as one");
+  if (const std::vector<double> steps = step_seconds(runs); steps.size() > 2) {
+    notes.push_back(fmt::format("iterations took {:.4g} s at the median, {:.4g} s to {:.4g} s", median_of(steps),
+                                *std::ranges::min_element(steps), *std::ranges::max_element(steps)));
+  }
   if (first.marked.empty()) notes.emplace_back("iterations are not marked: they are told from what repeats");
   for (const imports::TrainingLog& log : run.logs) {
     if (log.perturbed) notes.push_back(base::one_line(log.file) + ": ran with timers that synchronise, which slows");
   }
   return notes;
+}
+
+/// What the traces tell without a plan. Recomputation is one only where the plan does not ask for it.
+std::vector<Finding> causes_of(const Sides& sides, bool recomputes) {
+  std::vector<Finding> causes = rank_causes(sides);
+  const auto add = [&](std::vector<Finding> more) {
+    for (Finding& finding : more) causes.push_back(std::move(finding));
+  };
+  add(shared_stalls(sides));
+  add(rare_steps(sides));
+  if (!recomputes) add(recomputation(sides));
+  add(small_collectives(sides));
+  add(pipeline_causes(sides));
+  return causes;
 }
 
 }  // namespace
@@ -164,7 +243,8 @@ Explanation explain_foreign(const ForeignRun& run, const program::Job& job, cons
           .value_or_throw();
   const program::Program& program = predicted.prepared.program();
   const std::vector<int> ranks = ranks_of(run.traces, program.mesh.size());
-  const PlanShapes shapes = shapes_of(program);
+  PlanShapes shapes = shapes_of(program);
+  add_rows(run.traces, shapes);
   std::vector<RankRun> runs;
   for (std::size_t i = 0; i < ranks.size(); ++i) runs.push_back(run_of(run.traces[i], ranks[i], shapes));
   align(runs);
@@ -183,13 +263,29 @@ Explanation explain_foreign(const ForeignRun& run, const program::Job& job, cons
   explanation.measured_s = measured_iteration(run, explanation.traced_s);
   explanation.predicted_s = predicted.simulation.iteration_s;
   explanation.matched_share = matched_share(times);
+  refuse_other_job(run, times, explanation.measured_s, explanation.predicted_s);
   explanation.ops = rows_of(times, plans);
-  explanation.findings = findings_of({times, plans, run.traces.front().on_cores, shapes.flash});
+  const Sides sides = sides_of(runs, times);
+  explanation.findings =
+      findings_of({times, plans, run.traces.front().on_cores, shapes.flash,
+                   causes_of(sides, job.plan.recompute != program::Recompute::kNone), sides.stages > 1});
   for (const Finding& finding : explanation.findings) explanation.winnable_s += finding.seconds;
   explanation.winnable_s = std::min(explanation.winnable_s, explanation.measured_s);
   explanation.notes = notes_of(run, runs, program.mesh.size());
   return explanation;
 }
+
+namespace {
+
+nlohmann::json to_json(const std::vector<SeenAt>& spans) {
+  nlohmann::json list = nlohmann::json::array();
+  for (const SeenAt& span : spans) {
+    list.push_back({{"rank", span.rank}, {"step", span.step}, {"begin_us", span.begin_us}, {"end_us", span.end_us}});
+  }
+  return list;
+}
+
+}  // namespace
 
 nlohmann::json to_json(const Explanation& explanation) {
   nlohmann::json ops = nlohmann::json::array(), findings = nlohmann::json::array();
@@ -201,7 +297,10 @@ nlohmann::json to_json(const Explanation& explanation) {
     findings.push_back({{"what", finding.what},
                         {"rank", finding.rank ? nlohmann::json(*finding.rank) : nlohmann::json()},
                         {"seconds", finding.seconds},
-                        {"remedy", finding.remedy}});
+                        {"remedy", finding.remedy},
+                        {"cause", finding.cause},
+                        {"confidence", std::round(100 * finding.confidence) / 100},
+                        {"spans", to_json(finding.spans)}});
   }
   return {{"schema", "trivium.trace-explanation/1"},
           {"matched_share", explanation.matched_share},

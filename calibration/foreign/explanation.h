@@ -19,12 +19,21 @@ struct OpRow {
   double count = 0, measured_s = 0, predicted_s = 0;
 };
 
+/// Where in a rank's trace something is seen. Microseconds as the file has them.
+struct SeenAt {
+  int rank = 0, step = 0;
+  double begin_us = 0, end_us = 0;
+};
+
 /// Something that costs time. Seconds of findings do not overlap.
 struct Finding {
   std::string what;
   std::optional<int> rank;  ///< none: all
   double seconds = 0;
   std::string remedy;
+  std::string cause{};          ///< one word of a fixed list: docs/explanation/traces.md
+  double confidence = 0.5;      ///< 0 to 1: how surely it is this cause, and no noise of the host
+  std::vector<SeenAt> spans{};  ///< examples of what it is told from
 };
 
 struct Explanation {

@@ -14,8 +14,10 @@ namespace trivium::calibration::foreign {
 struct Compared {
   const std::vector<RankTimes>& ranks;
   const std::map<int, RankPlan>& plans;
-  bool on_cores = false;  ///< the profile is of other kernels than the run's: only shares of it count
-  bool flash = false;     ///< the plan's attention is one kernel
+  bool on_cores = false;          ///< the profile is of other kernels than the run's: only shares of it count
+  bool flash = false;             ///< the plan's attention is one kernel
+  std::vector<Finding> causes{};  ///< what the traces tell without a plan
+  bool in_stages = false;         ///< ranks are stages of a pipeline, which wait for each other by design
 };
 
 /// The rank whose iteration the findings divide: the one in the middle by its compute, or the faster of two, of those

@@ -81,6 +81,15 @@ std::string named(Meaning meaning, bool backward) {
   return name;
 }
 
+/// Operators that only a forward calls: what their backward calls are products and kernels of other names.
+bool begins_forward(const std::string& name) {
+  static const std::set<std::string> kForward{"aten::linear",   "aten::scaled_dot_product_attention",
+                                              "aten::rms_norm", "aten::layer_norm",
+                                              "aten::silu",     "aten::gelu",
+                                              "aten::embedding"};
+  return kForward.contains(name);
+}
+
 class Matcher {
  public:
   Matcher(const KernelTrace& trace, const PlanShapes& shapes) : trace_(trace), shapes_(shapes) {
@@ -114,6 +123,10 @@ class Matcher {
       const bool checkpoint = trace_.names[name].find("Checkpoint") != std::string::npos;
       context.backward = !checkpoint;
       context.recomputed = checkpoint;
+    } else if (context.backward && begins_forward(trace_.names[name])) {
+      // Checkpoints that save no function of their own recompute inside the node that needs the first tensor.
+      context.backward = false;
+      context.recomputed = true;
     }
     return context;
   }
@@ -135,6 +148,7 @@ class Matcher {
     const Meaning meaning = meaning_of(kernel, context);
     Match match;
     match.recomputed = context.recomputed;
+    match.backward = context.backward;
     if (kernel.kind == imports::KernelClass::kCollective || meaning == Meaning::kCollective) {
       match.kind = Match::Kind::kCollective;
       match.op = name_of_collective(kernel);

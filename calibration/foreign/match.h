@@ -23,6 +23,7 @@ struct Match {
   bool attends = false;     ///< of attention: its kernel, or scores, softmax or values by themselves
   bool unfused = false;     ///< one of the latter
   bool recomputed = false;  ///< a forward op below the backward of a checkpoint
+  bool backward = false;
   std::string op;
 };
 

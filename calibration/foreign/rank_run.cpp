@@ -4,8 +4,10 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cctype>
 #include <numeric>
 
+#include "calibration/foreign/groups.h"
 #include "calibration/measurements/statistics.h"
 
 namespace trivium::calibration::foreign {
@@ -60,12 +62,34 @@ std::vector<double> rarest_starts(const KernelTrace& trace, const std::vector<st
   return rarest == nullptr ? std::vector<double>() : *rarest;
 }
 
-/// Who takes part, as far as it is told: members where they are known, else name and size of the group.
-std::string group_of(const KernelTrace& trace, const Kernel& kernel) {
-  for (const imports::ProcessGroup& group : trace.groups) {
-    if (group.name == kernel.group && !group.ranks.empty()) return fmt::format("{}", fmt::join(group.ranks, ","));
+/// Ranges of the trainer whose names differ in a number only and that follow each other: "iteration 3", "step#4".
+std::vector<TimeSpan> steps_by_range(const KernelTrace& trace) {
+  std::map<std::string, std::vector<TimeSpan>> families;
+  double begin = 0, end = 0;
+  for (const imports::Operator& op : trace.operators) {
+    if (end == 0) begin = op.begin_s;
+    begin = std::min(begin, op.begin_s), end = std::max(end, op.end_s);
+    if (!op.is_range || op.is_collective) continue;
+    std::string name = trace.name_of(op);
+    const bool counts = std::ranges::any_of(name, [](unsigned char c) { return std::isdigit(c) != 0; });
+    std::erase_if(name, [](unsigned char c) { return std::isdigit(c) != 0; });
+    const bool step = name.find("step") != std::string::npos || name.find("iter") != std::string::npos ||
+                      name.find("batch") != std::string::npos || name.find("Step") != std::string::npos;
+    if ((counts || step) && name.find("Optimizer.") == std::string::npos)
+      families[name].push_back({op.begin_s, op.end_s});
   }
-  return fmt::format("{} of {}", kernel.group, kernel.ranks);
+  for (auto& [name, spans] : families) {
+    std::ranges::sort(spans, {}, &TimeSpan::begin_s);
+    double sum = 0;
+    bool apart = spans.size() >= 2;
+    for (std::size_t i = 0; i < spans.size(); ++i) {
+      sum += spans[i].seconds();
+      if (i > 0 && spans[i].begin_s < spans[i - 1].end_s - 1e-6) apart = false;
+    }
+    constexpr double kMostOfTheTrace = 0.5;
+    if (apart && sum > kMostOfTheTrace * (end - begin)) return spans;
+  }
+  return {};
 }
 
 using Instances = std::map<std::string, std::vector<std::size_t>>;  // by key, in order of start
@@ -74,12 +98,22 @@ Instances instances_of(const RankRun& run) {
   Instances instances;
   for (const std::size_t i : by_start(*run.trace)) {
     const Kernel& kernel = run.trace->kernels[i];
-    if (run.matches[i].kind != Match::Kind::kCollective || run.matches[i].op == "send" || run.matches[i].op == "recv")
-      continue;
+    if (run.matches[i].kind != Match::Kind::kCollective) continue;
     const int step = run.step_at(kernel.start_s);
     if (step < 0) continue;
-    instances[fmt::format("{} {} {} {:.0f}", step, run.matches[i].op, group_of(*run.trace, kernel), kernel.bytes)]
-        .push_back(i);
+    const std::string& op = run.matches[i].op;
+    const imports::ProcessGroup* group = group_of(run, kernel);
+    if (op == "send" || op == "recv") {
+      const int peer = peer_of(group, kernel);
+      if (peer < 0) continue;
+      const bool sends = op == "send";
+      instances[fmt::format("{} {}>{}", step, sends ? run.rank : peer, sends ? peer : run.rank)].push_back(i);
+      continue;
+    }
+    const std::string members = group != nullptr && !group->ranks.empty()
+                                    ? fmt::format("{}", fmt::join(group->ranks, ","))
+                                    : fmt::format("{} of {}", kernel.group, kernel.ranks);
+    instances[fmt::format("{} {} {} {:.0f}", step, op, members, kernel.bytes)].push_back(i);
   }
   return instances;
 }
@@ -105,6 +139,7 @@ std::optional<double> lag(const std::vector<Rendezvous>& rendezvous, std::size_t
 
 std::vector<TimeSpan> whole_steps(const KernelTrace& trace, const std::vector<Match>& matches) {
   if (!trace.marked.empty()) return trace.marked;
+  if (std::vector<TimeSpan> ranges = steps_by_range(trace); !ranges.empty()) return ranges;
   const std::vector<std::size_t> order = by_start(trace);
   std::vector<double> cuts = optimizer_ends(trace, matches, order);
   if (cuts.size() < 2) cuts = rarest_starts(trace, order);
@@ -143,8 +178,24 @@ std::vector<Rendezvous> rendezvous_of(const std::vector<RankRun>& runs) {
   return rendezvous;
 }
 
+namespace {
+
+/// Clocks of one host are one clock, and better than what collectives tell of it.
+bool on_one_host(const std::vector<RankRun>& runs) {
+  const std::string& host = runs.front().trace->host;
+  return !host.empty() && std::ranges::all_of(runs, [&](const RankRun& run) {
+    return run.trace->host == host && run.trace->base_s > 0;
+  });
+}
+
+}  // namespace
+
 void align(std::vector<RankRun>& runs) {
   if (runs.empty()) return;
+  if (on_one_host(runs)) {
+    for (RankRun& run : runs) run.shift_s = run.trace->base_s - runs.front().trace->base_s;
+    return;
+  }
   const std::vector<Rendezvous> rendezvous = rendezvous_of(runs);
   std::vector<bool> set(runs.size());
   set[0] = true;

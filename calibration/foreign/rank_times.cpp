@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "calibration/foreign/long_gaps.h"
+
 namespace trivium::calibration::foreign {
 namespace {
 
@@ -92,23 +94,69 @@ class Accountant {
     const Intervals steps(run_.steps);
     Intervals busy = Intervals(std::move(compute_)).within(steps);
     times_.compute_s = busy.seconds();
-    for (auto& [rank, spans] : waited_) times_.waits_s[rank] = claim(std::move(spans), steps, busy);
-    for (auto& [op, spans] : moved_) times_.exposed_s[op] = claim(std::move(spans), steps, busy);
+    times_.steps.resize(run_.steps.size());
+    share_out(busy, &StepTimes::compute_s);
+    for (auto& [rank, spans] : waited_) {
+      const Intervals own = claim(std::move(spans), steps, busy);
+      times_.waits_s[rank] = own.seconds();
+      share_out(own, &StepTimes::wait_s);
+      for (const TimeSpan& span : own.spans()) {
+        const int step = run_.step_at(span.begin_s);
+        if (step >= 0) times_.steps[static_cast<std::size_t>(step)].waits_s[rank] += span.seconds();
+      }
+    }
+    for (auto& [op, spans] : moved_) {
+      const Intervals own = claim(std::move(spans), steps, busy);
+      times_.exposed_s[op] = own.seconds();
+      share_out(own, &StepTimes::transfer_s);
+    }
     const Intervals idle = steps.without(busy);
     times_.idle_s = idle.seconds();
     times_.gaps = static_cast<double>(idle.spans().size());
+    divide_idle(idle);
     std::map<int, double> longest;
     for (const TimeSpan& gap : idle.spans()) {
       double& of = longest[run_.step_at(gap.begin_s)];
       of = std::max(of, gap.seconds());
     }
     for (const auto& [step, seconds] : longest) times_.longest_gap_s += seconds;
+    for (std::size_t i = 0; i < run_.steps.size(); ++i) times_.steps[i].seconds = run_.steps[i].seconds();
   }
 
-  static double claim(std::vector<TimeSpan> spans, const Intervals& steps, Intervals& busy) {
-    const Intervals own = Intervals(std::move(spans)).within(steps).without(busy);
+  /// Adds the parts of spans that lie in each iteration. Spans lie within iterations, which may touch.
+  void share_out(const Intervals& spans, double StepTimes::*member) {
+    std::size_t step = 0;
+    for (TimeSpan span : spans.spans()) {
+      while (step < run_.steps.size() && run_.steps[step].end_s <= span.begin_s) ++step;
+      for (std::size_t at = step; at < run_.steps.size() && run_.steps[at].begin_s < span.end_s; ++at) {
+        const double end = std::min(span.end_s, run_.steps[at].end_s);
+        times_.steps[at].*member += std::max(0.0, end - std::max(span.begin_s, run_.steps[at].begin_s));
+      }
+    }
+  }
+
+  /// On cores the framework's own time is told from time outside of any operator.
+  void divide_idle(const Intervals& idle) {
+    Intervals gaps = idle;
+    if (run_.trace->on_cores) {
+      std::vector<TimeSpan> inside;
+      for (const imports::Operator& op : run_.trace->operators) {
+        if (op.parent < 0 && !op.is_range) inside.push_back({op.begin_s, op.end_s});
+        if (op.parent >= 0 && !op.is_range && run_.trace->operators[static_cast<std::size_t>(op.parent)].is_range)
+          inside.push_back({op.begin_s, op.end_s});
+      }
+      const Intervals operators(std::move(inside));
+      share_out(idle.within(operators), &StepTimes::host_s);
+      gaps = idle.without(operators);
+    }
+    share_out(gaps, &StepTimes::gap_s);
+    times_.long_gaps = long_gaps_of(run_, gaps);
+  }
+
+  static Intervals claim(std::vector<TimeSpan> spans, const Intervals& steps, Intervals& busy) {
+    Intervals own = Intervals(std::move(spans)).within(steps).without(busy);
     busy = busy.with(own);
-    return own.seconds();
+    return own;
   }
 
   void per_iteration() {

@@ -1,6 +1,7 @@
 // Where an iteration of one rank of a foreign run went. Seconds are of one iteration, the mean over the whole ones.
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <string>
 #include <vector>
@@ -18,8 +19,28 @@ struct MeasuredOp {
   std::string longest{};  ///< the kernel that took most of it
 };
 
+/// What an iteration's time went to; a partition of it, but for copies to and from the host.
+struct StepTimes {
+  double seconds = 0;
+  double compute_s = 0, wait_s = 0, transfer_s = 0;
+  double host_s = 0;              ///< inside an operator that does no work itself: the framework
+  double gap_s = 0;               ///< outside any operator, or on a GPU: nothing runs
+  std::map<int, double> waits_s;  ///< by the rank that came last
+};
+
+/// A stretch of an iteration in which nothing ran on a rank, long enough to have a cause of its own.
+struct Gap {
+  enum class Place : std::uint8_t { kBeforeForward, kWithin, kAfterOptimizer };
+  int step = 0;
+  TimeSpan span;  ///< on the trace's own clock
+  Place place = Place::kWithin;
+  std::string range;  ///< the trainer's own name of what it did, where it marked that
+};
+
 struct RankTimes {
   int rank = 0;
+  std::vector<StepTimes> steps;
+  std::vector<Gap> long_gaps;
   double iteration_s = 0;
   std::map<std::string, MeasuredOp> ops;        ///< matched ones and collectives
   std::map<std::string, MeasuredOp> unmatched;  ///< by the kernel's name
@@ -28,7 +49,7 @@ struct RankTimes {
   double compute_s = 0;                     ///< one kernel or more runs, or an operator of cores works
   std::map<int, double> waits_s;            ///< stands still at a collective, by the rank that came to it last
   std::map<std::string, double> exposed_s;  ///< stands still while a collective moves data
-  double idle_s = 0;                        ///< nothing runs
+  double idle_s = 0;                        ///< nothing runs, or the framework does
   double gaps = 0;                          ///< how often
   double longest_gap_s = 0;                 ///< the longest of one iteration, mean over them
 };

@@ -42,6 +42,42 @@ int size_of_axis(const KernelTrace& trace, const Axis& axis) {
   return 1;
 }
 
+/// How many parts DTensor cuts a product into: of the whole one to what it runs on this rank; 1 without DTensor.
+int parts_of_products(const KernelTrace& trace) {
+  const auto volume = [&](const imports::Operator& op) {
+    double product = 1;
+    if (op.shapes < 0) return 0.0;
+    const imports::Shapes& shapes = trace.shapes[static_cast<std::size_t>(op.shapes)];
+    if (shapes.size() < 2 || shapes[0].size() != 2 || shapes[1].size() != 2) return 0.0;
+    for (const std::int64_t size : {shapes[0][0], shapes[0][1], shapes[1][1]}) product *= static_cast<double>(size);
+    return product;
+  };
+  double most = 1;
+  for (const imports::Operator& op : trace.operators) {
+    if (op.is_wrapper || trace.name_of(op) != "aten::mm") continue;
+    for (std::int32_t at = op.parent; at >= 0;) {
+      const imports::Operator& above = trace.operators[static_cast<std::size_t>(at)];
+      if (above.is_wrapper && above.name == op.name && volume(op) > 0)
+        most = std::max(most, volume(above) / volume(op));
+      at = above.parent;
+    }
+  }
+  constexpr double kMost = 4096;
+  return static_cast<int>(std::lround(std::min(most, kMost)));
+}
+
+/// Whether the traces are of stages: they transfer, and some have no embedding.
+bool is_piped(const ForeignRun& run) {
+  bool transfers = false, all_embed = true;
+  for (const KernelTrace& trace : run.traces) {
+    bool embeds = false;
+    for (const imports::Operator& op : trace.operators) embeds = embeds || trace.name_of(op) == "aten::embedding";
+    all_embed = all_embed && embeds;
+    for (const Kernel& kernel : trace.kernels) transfers = transfers || kernel.other_collective == "c10d::send";
+  }
+  return transfers && !all_embed;
+}
+
 bool exchanges(const KernelTrace& trace, program::OpKind kind, int ranks) {
   return std::ranges::any_of(trace.kernels, [&](const Kernel& kernel) {
     return kernel.collective == kind && (kernel.ranks == 0 || kernel.ranks == ranks);
@@ -98,7 +134,11 @@ std::map<std::string, std::string> told_fields(const ForeignRun& run) {
   std::map<std::string, std::string> fields;
   int model = 1;
   for (const Axis& axis : kAxes) {
-    const int size = size_of_axis(trace, axis);
+    int size = size_of_axis(trace, axis);
+    // What is exchanged tells what groups are not named for.
+    if (axis.field == "tensor" && size == 1) size = parts_of_products(trace);
+    if (axis.field == "pipeline" && size == 1 && is_piped(run)) size = std::max(1, *trace.world_size / model);
+    if (size < 1 || *trace.world_size % (model * size) != 0) size = 1;
     fields[std::string(axis.field)] = std::to_string(size);
     model *= std::max(1, size);
   }

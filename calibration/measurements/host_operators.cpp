@@ -43,14 +43,59 @@ Kernel HostOperators::kernel_of(const KernelTrace& trace, std::size_t event, dou
   return kernel;
 }
 
+namespace {
+
+/// Operators that only hand work on, whatever they stand above.
+bool hands_on(const std::string& name) {
+  return name.starts_with("c10d::") || name.starts_with("_c10d_functional") || name.starts_with("c10d_functional") ||
+         name == "PythonSubclass" || name == "Redistribute" || name.starts_with("_ToTorchTensor") ||
+         name.starts_with("_FromTorchTensor");
+}
+
+}  // namespace
+
+/// By nesting in time. What outlasts its caller, which clocks may say, ends with it.
+void HostOperators::set_parents() {
+  std::vector<std::size_t> open;
+  for (std::size_t i = 0; i < events_.size(); ++i) {
+    HostEvent& event = events_[i];
+    if (i > 0 && events_[i - 1].thread != event.thread) open.clear();
+    threads_.try_emplace(event.thread, i, i).first->second.second = i + 1;
+    if (event.is_detached) continue;
+    while (!open.empty() && events_[open.back()].end_s <= event.begin_s) open.pop_back();
+    if (!open.empty()) {
+      event.op.parent = static_cast<std::int32_t>(open.back());
+      event.end_s = std::min(event.end_s, events_[open.back()].end_s);
+    }
+    open.push_back(i);
+  }
+}
+
+void HostOperators::mark_wrappers(const KernelTrace& trace) {
+  std::vector<bool> hands(trace.names.size());
+  for (std::size_t i = 0; i < hands.size(); ++i) hands[i] = hands_on(trace.names[i]);
+  for (HostEvent& event : events_) {
+    const bool passes = hands[static_cast<std::size_t>(event.op.name)];
+    if (passes) event.op.is_wrapper = true;
+    for (std::int32_t at = event.op.parent; at >= 0;) {
+      Operator& above = events_[static_cast<std::size_t>(at)].op;
+      if (passes ? above.is_wrapper && !hands[static_cast<std::size_t>(above.name)] : above.is_range) break;
+      if (passes || above.name == event.op.name) above.is_wrapper = true;
+      at = above.parent;
+    }
+  }
+}
+
 void HostOperators::place_in(KernelTrace& trace, bool work) {
   std::stable_sort(events_.begin(), events_.end(), [](const HostEvent& a, const HostEvent& b) {
     return std::tuple(a.thread, a.begin_s, -a.end_s) < std::tuple(b.thread, b.begin_s, -b.end_s);
   });
+  set_parents();
+  mark_wrappers(trace);
   std::vector<Open> open;
   const auto emit = [&](Open& of, double until) {
     const HostEvent& event = events_[of.event];
-    if (work && !event.op.is_range && !of.silent && until > of.worked_until_s) {
+    if (work && !event.op.is_range && !event.op.is_wrapper && !of.silent && until > of.worked_until_s) {
       trace.kernels.push_back(kernel_of(trace, of.event, of.worked_until_s, until));
       trace.kernels.back().begins = !of.began;
       of.began = true;
@@ -68,24 +113,23 @@ void HostOperators::place_in(KernelTrace& trace, bool work) {
   for (std::size_t i = 0; i < events_.size(); ++i) {
     HostEvent& event = events_[i];
     if (i > 0 && events_[i - 1].thread != event.thread) close(std::numeric_limits<double>::infinity());
-    close(event.begin_s);
-    if (!open.empty()) {
-      emit(open.back(), event.begin_s);
-      event.op.parent = static_cast<std::int32_t>(open.back().event);
-      event.end_s = std::min(event.end_s, events_[open.back().event].end_s);
-    }
-    threads_.try_emplace(event.thread, i, i).first->second.second = i + 1;
+    if (!event.is_detached) close(event.begin_s);
+    if (!open.empty() && !event.is_detached) emit(open.back(), event.begin_s);
     if (event.id >= 0) by_id_[event.id] = static_cast<std::int32_t>(i);
-    const bool within = !open.empty() && open.back().silent;
+    const bool within = !open.empty() && open.back().silent && !event.is_detached;
     if (work && event.op.is_collective && !within) {
       trace.kernels.push_back(kernel_of(trace, i, event.begin_s, event.end_s));
       trace.kernels.back().kind = KernelClass::kCollective;
     }
-    open.push_back({i, event.begin_s, within || event.op.is_collective});
+    if (!event.is_detached) open.push_back({i, event.begin_s, within || event.op.is_collective});
   }
   close(std::numeric_limits<double>::infinity());
   trace.operators.reserve(events_.size());
-  for (const HostEvent& event : events_) trace.operators.push_back(event.op);
+  for (const HostEvent& event : events_) {
+    trace.operators.push_back(event.op);
+    trace.operators.back().begin_s = event.begin_s;
+    trace.operators.back().end_s = event.end_s;
+  }
 }
 
 std::int32_t HostOperators::of_id(std::int64_t id) const {

@@ -28,6 +28,8 @@ struct HostEvent {
   double begin_s = 0, end_s = 0;
   std::int64_t id = -1;  ///< by which kernels name it; -1: they do not
   Operator op{};
+  bool is_detached =
+      false;  ///< lasts from a call to its end elsewhere: what runs meanwhile on its thread is no part of it
 };
 
 /// Operators of all threads, with their parents by nesting in time.
@@ -45,6 +47,8 @@ class HostOperators {
 
  private:
   struct Open;
+  void set_parents();
+  void mark_wrappers(const KernelTrace& trace);
   Kernel kernel_of(const KernelTrace& trace, std::size_t event, double begin_s, double end_s) const;
   std::vector<HostEvent> events_;  // sorted, in the order of `operators`
   std::map<std::int64_t, std::int32_t> by_id_;

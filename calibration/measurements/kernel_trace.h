@@ -27,6 +27,7 @@ struct Kernel {
   std::string other_collective;  ///< what the trainer calls one that a training's Program does not hold
   int ranks = 0;
   std::string group;  ///< as the trainer names it; may be empty
+  int peer = -1;      ///< of a transfer: the other rank of the group; -1: not told
   double bytes = 0;   ///< as collective_cost counts them
   /// Of a product, where the trace tells: batch x (m,k) · (k,n).
   double m = 0, n = 0, k = 0, batch = 1;
@@ -52,6 +53,10 @@ struct Operator {
   std::int32_t shapes = -1;    ///< in KernelTrace::shapes; -1: not recorded
   bool is_range = false;       ///< marked by the trainer's code: does no work of its own
   bool is_collective = false;  ///< a range that lasts as long as one on cores: what it calls is part of it
+  /// Hands its work on: to the same operator on a part of the tensor (DTensor), or to a collective that it waits for.
+  /// Its own time is the host's.
+  bool is_wrapper = false;
+  double begin_s = 0, end_s = 0;
 };
 
 /// Sizes of the inputs that are tensors, in their order.
@@ -83,10 +88,11 @@ struct KernelTrace {
   std::vector<std::string> names;  ///< each once
   std::vector<Operator> operators;
   std::vector<Shapes> shapes;     ///< each once
-  std::vector<TimeSpan> marked;   ///< the whole iterations of `steps`
+  std::vector<TimeSpan> marked;   ///< every iteration that is marked and whole
   std::string operand_type;       ///< of most products, as PyTorch calls it; may be empty
   bool on_cores = false;          ///< kernels are operators of cores
   double base_s = 0;              ///< of the trace's beginning on its host's clock; 0: not told
+  std::string host;               ///< whose clock that is; may be empty
   std::optional<int> rank;        ///< of the process, where it is told
   std::optional<int> world_size;  ///< likewise, of the job
   std::vector<ProcessGroup> groups;

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <map>
+#include <set>
 
 #include "base/error.h"
 #include "calibration/measurements/host_operators.h"
@@ -45,6 +46,9 @@ std::string operand_type(const ChromeEvent& op) {
 }
 
 bool is_operator(const std::string& category) { return category == "cpu_op" || category == "operator"; }
+
+/// Ranges that last as long as a collective.
+bool is_library_range(const std::string& name) { return name.starts_with("gloo:") || name.starts_with("mpi:"); }
 
 std::string text_in(const ChromeEvent& event, const char* key, const std::string& otherwise) {
   if (!event.args.is_object()) return otherwise;
@@ -109,8 +113,22 @@ class KinetoReader {
     throw base::Failure(base::ErrorKind::kInput, trace_.file + "#/traceEvents: " + what);
   }
 
+  /// Threads that the trainer's own code runs on, as opposed to those that a library keeps for its collectives.
+  std::set<std::int64_t> trainer_threads() const {
+    std::set<std::int64_t> threads;
+    for (const ChromeEvent& event : trace_.events) {
+      const std::string& name = event.name;
+      const bool range = category_of(event) == "user_annotation" && !is_library_range(name);
+      if (range || name.starts_with("autograd::") || name == "aten::mm" || name == "aten::addmm" ||
+          name.starts_with("c10d::"))
+        threads.insert(event.thread);
+    }
+    return threads;
+  }
+
   void read_operators() {
     std::map<std::string, int> types;
+    const std::set<std::int64_t> trainers = trainer_threads();
     for (std::size_t i = 0; i < trace_.events.size(); ++i) {
       const ChromeEvent& event = trace_.events[i];
       const std::string category = category_of(event);
@@ -120,7 +138,8 @@ class KinetoReader {
           event.thread, event.start_us * kMicro, (event.start_us + event.duration_us) * kMicro, id_of(event), {}};
       host.op.name = intern_.name(event.name);
       host.op.is_range = range;
-      host.op.is_collective = range && event.name.starts_with("gloo:");
+      host.op.is_collective = range && is_library_range(event.name);
+      host.is_detached = host.op.is_collective && trainers.contains(event.thread);
       if (const auto dims = event.args.find("Input Dims"); dims != event.args.end() && !range) {
         const Shapes shapes = shapes_from(*dims);
         host.op.shapes = intern_.shapes(shapes);
@@ -139,7 +158,8 @@ class KinetoReader {
     }
   }
 
-  /// Gloo's ranges tell how a collective is made, the calls of c10d which one it is, and of what: in the same order.
+  /// Gloo's ranges tell how long a collective takes, the calls of c10d which one it is, of what and among whom. Calls
+  /// begin in the order of ranges of their kind; a trace may begin between the two.
   void name_collectives() {
     std::vector<Kernel*> made;
     for (Kernel& kernel : result_.kernels) {
@@ -147,17 +167,78 @@ class KinetoReader {
     }
     std::vector<const ChromeEvent*> called;
     for (const ChromeEvent& event : trace_.events) {
-      if (is_operator(category_of(event)) && event.name.starts_with("c10d::")) called.push_back(&event);
+      if (is_operator(category_of(event)) && (event.name.starts_with("c10d::") || is_functional(event)))
+        called.push_back(&event);
     }
     std::ranges::stable_sort(made, {}, &Kernel::start_s);
     std::ranges::stable_sort(called, {}, &ChromeEvent::start_us);
-    const bool same = made.size() == called.size();
-    for (std::size_t i = 0; i < made.size(); ++i) {
-      const std::string& name = same ? called[i]->name : result_.name_of(*made[i]);
-      made[i]->collective = collective_named(name);
-      if (!made[i]->collective) made[i]->other_collective = name;
-      if (same) made[i]->bytes = bytes_of_call(*called[i]);
+    std::vector<Call> calls;
+    const ChromeEvent* above = nullptr;
+    for (const ChromeEvent* event : called) {
+      if (is_functional(*event)) {
+        above = event;
+        continue;
+      }
+      const bool within =
+          above != nullptr && event->thread == above->thread && event->start_us <= above->start_us + above->duration_us;
+      calls.push_back({event, within ? group_of_call(*above) : ""});
     }
+    const bool same = made.size() == calls.size();
+    for (std::size_t i = 0; i < made.size(); ++i) {
+      const auto call = same ? calls.begin() + static_cast<std::ptrdiff_t>(i) : call_of(*made[i], calls);
+      name_collective(*made[i], call == calls.end() ? nullptr : &*call);
+    }
+  }
+
+  struct Call {
+    const ChromeEvent* event;
+    std::string group;
+    bool is_taken = false;
+  };
+
+  static bool is_functional(const ChromeEvent& event) {
+    return event.name.find("c10d_functional::") != std::string::npos && event.name.find("wait") == std::string::npos;
+  }
+
+  /// What a functional collective was told last: the name of its group.
+  static std::string group_of_call(const ChromeEvent& call) {
+    const auto inputs = call.args.find("Concrete Inputs");
+    if (inputs == call.args.end() || !inputs->is_array() || inputs->empty() || !inputs->back().is_string()) return "";
+    return inputs->back().get<std::string>();
+  }
+
+  static std::string_view word_of(const std::string& name) {
+    for (const std::string_view word : {"send", "recv", "broadcast", "barrier", "gather", "scatter", "all_to_all"}) {
+      if (name.find(word) != std::string::npos) return word;
+    }
+    return name.find("alltoall") != std::string::npos ? "all_to_all" : "";
+  }
+
+  /// The first call of the range's kind that began before it and has no range yet.
+  std::vector<Call>::iterator call_of(const Kernel& range, std::vector<Call>& calls) const {
+    const std::string_view kind = word_of(result_.name_of(range));
+    for (auto call = calls.begin(); call != calls.end() && call->event->start_us * kMicro <= range.start_s; ++call) {
+      if (call->is_taken || word_of(call->event->name) != kind) continue;
+      call->is_taken = true;
+      return call;
+    }
+    return calls.end();
+  }
+
+  void name_collective(Kernel& kernel, const Call* call) const {
+    const std::string& name = call == nullptr ? result_.name_of(kernel) : call->event->name;
+    kernel.collective = collective_named(name);
+    if (!kernel.collective) kernel.other_collective = name;
+    if (call == nullptr) return;
+    kernel.bytes = bytes_of_call(*call->event);
+    kernel.group = call->group;
+    const auto inputs = call->event->args.find("Concrete Inputs");
+    const bool transfer = name == "c10d::send" || name.starts_with("c10d::recv_");
+    constexpr std::size_t kPeer = 2;  // after the tensors and the group
+    if (!transfer || inputs == call->event->args.end() || inputs->size() <= kPeer) return;
+    const json& peer = inputs->at(kPeer);
+    if (peer.is_string() && !peer.get_ref<const std::string&>().empty())
+      kernel.peer = std::atoi(peer.get<std::string>().c_str());
   }
 
   /// Of the largest of the two tensors that a call begins with: what comes out, and what goes in.
@@ -217,6 +298,9 @@ class KinetoReader {
   }
 
   void take_steps() {
+    for (const auto& [begin, end] : steps_) result_.marked.push_back({begin * kMicro, end * kMicro});
+    if (result_.is_truncated && result_.marked.size() > 1) result_.marked.pop_back();
+    // Rates are learnt from the middle ones: the first warms up, and the last may be cut.
     auto first = steps_.begin(), last = steps_.end();
     if (steps_.size() >= 3) {
       ++first;
@@ -226,8 +310,6 @@ class KinetoReader {
     if (result_.steps == 0) return;
     result_.steps_begin_s = first->first * kMicro;
     result_.steps_end_s = std::prev(last)->second * kMicro;
-    for (auto step = first; step != last; ++step)
-      result_.marked.push_back({step->first * kMicro, step->second * kMicro});
   }
 
   /// Ranks, groups and the clock, as far as they are told.
@@ -236,6 +318,7 @@ class KinetoReader {
     constexpr double kNano = 1e-9;
     if (const auto base = head.find("baseTimeNanoseconds"); base != head.end() && base->is_number())
       result_.base_s = base->get<double>() * kNano;
+    result_.host = text_of(head, "host_name");
     const auto info = head.find("distributedInfo");
     if (info == head.end() || !info->is_object()) return;
     result_.rank = small_integer(*info, "rank");

@@ -50,7 +50,8 @@ TEST_F(ExplainTrace, TellsItsFindingsAsJson) {
               UnorderedElementsAre("schema", "matched_share", "iteration_s", "ops", "findings", "winnable_s"));
   EXPECT_THAT(keys(told.at("iteration_s")), UnorderedElementsAre("measured", "predicted"));
   EXPECT_THAT(keys(told.at("ops").at(0)), UnorderedElementsAre("op", "count", "measured_s", "predicted_s"));
-  EXPECT_THAT(keys(told.at("findings").at(0)), UnorderedElementsAre("what", "rank", "seconds", "remedy"));
+  EXPECT_THAT(keys(told.at("findings").at(0)),
+              UnorderedElementsAre("what", "rank", "seconds", "remedy", "cause", "confidence", "spans"));
   EXPECT_GE(told.at("matched_share"), .95);
   EXPECT_EQ(told.at("findings").at(0).at("rank"), 1);
   EXPECT_LE(told.at("winnable_s"), told.at("iteration_s").at("measured"));

@@ -60,7 +60,7 @@ TEST(Findings, ASlowRankIsNamedWithWhatItIsSlowIn) {
   ASSERT_EQ(found.size(), 2U);
   EXPECT_EQ(found[0].rank, 1);
   EXPECT_NEAR(found[0].seconds, .3, 1e-12);
-  EXPECT_THAT(found[0].what, HasSubstr("rank 1 is slow"));
+  EXPECT_THAT(found[0].what, HasSubstr("rank 1 comes late"));
   EXPECT_THAT(found[0].what, HasSubstr("fc1, which it runs 2.0 times as often"));
   EXPECT_NEAR(found[1].seconds, .05, 1e-12);
   EXPECT_FALSE(found[1].rank);

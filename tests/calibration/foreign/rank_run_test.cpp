@@ -24,14 +24,14 @@ MadeTrace& iteration(MadeTrace& trace, int number, double t, double computes) {
   return trace.collective("allreduce", t + computes, t + 80);
 }
 
-TEST(WholeSteps, AreThoseThatAreMarkedWithoutTheFirstAndTheLastOfThree) {
+TEST(WholeSteps, AreAllThatAreMarked) {
   MadeTrace trace;
   for (int i = 0; i < 4; ++i) iteration(trace, i, 100.0 * i, 30);
   const KernelTrace read = trace.read();
   const auto steps = whole_steps(read, match_kernels(read, {}));
-  ASSERT_EQ(steps.size(), 2U);
-  EXPECT_NEAR(steps[0].begin_s, 100e-6, 1e-12);
-  EXPECT_NEAR(steps[1].end_s, 300e-6, 1e-12);
+  ASSERT_EQ(steps.size(), 4U);
+  EXPECT_NEAR(steps[0].begin_s, 0, 1e-12);
+  EXPECT_NEAR(steps[3].end_s, 400e-6, 1e-12);
 }
 
 // Optimizers end at 50, 150 and 250 us: two whole iterations between them.

@@ -63,6 +63,7 @@ PlanFile plan_file_from_json(const nlohmann::json& json, const std::string& wher
                        "baselines",
                        "promise",
                        "nearest_batch",
+                       "missing",
                        "trials",
                        "for"});
   }

@@ -146,5 +146,19 @@ TEST(Plan, ChoosesThePrecisionTheDevicesHave) {
   EXPECT_EQ(precision_on("generic-cpu"), "fp32");
 }
 
+/// What `plan` may write, as its schema lists it, is what other commands read.
+TEST(Plan, EveryMemberOfItsSchemaIsReadBack) {
+  const Workplace workplace;
+  const Outcome schema = workplace.run("trivium schema plan-result");
+  ASSERT_EQ(schema.exit_code, 0) << schema.err;
+  json result = json::parse(workplace.run(std::string(kSmall) + " --for megatron").out);
+  for (const auto& [name, what] : json::parse(schema.out).at("properties").items()) {
+    if (!result.contains(name)) result[name] = nullptr;
+  }
+  workplace.write("plan.json", result.dump());
+  const Outcome simulated = workplace.run("trivium simulate plan.json");
+  EXPECT_EQ(simulated.exit_code, 0) << simulated.err;
+}
+
 }  // namespace
 }  // namespace trivium::cli

@@ -135,9 +135,8 @@ class Sweep:
 
     @classmethod
     def roomier(cls, device):
-        """The device with twice the memory; a node's own figures for it are kept."""
-        kept = {name: device[name] for name in ("compute_scale", "kernel_issue", "reserved") if name in device}
-        return {"base": device["name"], "memory": cls.twice_text(device["memory"]), **kept}
+        """The device with twice the memory and all of its other figures."""
+        return {**device, "memory": cls.twice_text(device["memory"])}
 
     def simulate(self, whole):
         path = self.folder / "best.json"

@@ -26,7 +26,7 @@ program::Program pipeline_of_two() {
   program::Plan plan;
   plan.pipeline = 2;
   plan.data = 2;
-  return checkpoint::program_of(checkpoint::small_job(plan));
+  return checkpoint::verified_program(checkpoint::small_job(plan));
 }
 
 TEST(FlightRecord, KeepsTheLatestEntriesInOrder) {

@@ -44,10 +44,10 @@ SessionOptions options_of(const Folder& folder) {
 }
 
 TEST(SameProgram, EndsAllRanksWhereOneHasAnother) {
-  const program::Program two = checkpoint::program_of(two_stages());
+  const program::Program two = checkpoint::verified_program(two_stages());
   program::Job longer = two_stages();
   longer.training.global_batch *= 2;
-  const program::Program other = checkpoint::program_of(longer);
+  const program::Program other = checkpoint::verified_program(longer);
   inproc::run_ranks(2, [&](Communicator& communicator) { check_same_program(communicator, two); });
   try {
     inproc::run_ranks(2, [&](Communicator& communicator) {
@@ -92,7 +92,8 @@ TEST(Session, TrainsInThreadsAndMeasuresItsValidation) {
   options.validation = options.corpus;
   TrainOptions how;
   how.steps = 2;
-  const TrainResult result = Session(options).train(checkpoint::program_of(options.job.job), how, nullptr, nullptr);
+  const TrainResult result =
+      Session(options).train(checkpoint::verified_program(options.job.job), how, nullptr, nullptr);
   ASSERT_EQ(result.steps.size(), 2U);
   EXPECT_FALSE(result.steps.front().validation_loss);
   EXPECT_TRUE(result.steps.back().validation_loss);  // of the last step
@@ -102,7 +103,7 @@ TEST(Session, ResumesWhatItKept) {
   const Folder folder;
   SessionOptions options = options_of(folder);
   options.checkpoint.folder = (folder.path() / "checkpoints").string();
-  const program::VerifiedProgram program = checkpoint::program_of(options.job.job);
+  const program::VerifiedProgram program = checkpoint::verified_program(options.job.job);
   TrainOptions how;
   how.steps = 2;
   EXPECT_EQ(Session(options).train(program, how, nullptr, nullptr).steps.size(), 2U);
@@ -129,7 +130,7 @@ TEST(RunRecord, SaysWhatItsRanksWere) {
   program::PlanFile file;
   file.job = two_stages();
   file.cluster = "this-machine";
-  const program::Program program = checkpoint::program_of(file.job);
+  const program::Program program = checkpoint::verified_program(file.job);
   TrainResult result;
   result.steps.resize(3);
   result.memory_bytes = {5, 7};

@@ -272,7 +272,7 @@ void set_overlap(const CsvTable::Row& row, const program::StackTraits& stack, pr
   plan.overlap.tensor = plan.tensor > 1 && (tensor.empty() ? usual : tensor != "no");
   // A switch of Megatron-Bridge's recipes, noted where a table's rows were traced to them.
   const bool pairs = row.text("notes").find("moe_a2a_overlap=True") != std::string::npos;
-  plan.overlap.expert = plan.expert > 1 && (pairs || plan.schedule == program::Schedule::kDualPipeV);
+  plan.overlap.expert = plan.expert > 1 && (pairs || plan.schedule == program::paired_in_v().schedule);
 }
 
 /// Ranks that share optimizer state or parameters: a column of FSDP's tables, a note of those with ZeRO-1 alone.
@@ -320,7 +320,7 @@ program::Plan plan_of(const CsvTable::Row& row, const program::StackTraits& stac
   plan.micro_batch = micro_batch_of(stack, plan, row.count("micro_batch"),
                                     row.integer("global_batch", 1, CsvTable::Row::kMostCounted));
   const bool in_v = stack.pairs_in_v && plan.virtual_stages == 2;
-  plan.schedule = in_v ? program::Schedule::kDualPipeV : program::usual_schedule(plan.virtual_stages);
+  plan.schedule = in_v ? program::paired_in_v().schedule : program::usual_schedule(plan.virtual_stages);
   plan.sequence_parallel = plan.tensor > 1 && yes(row, "sequence_parallel");
   plan.zero_stage = static_cast<int>(row.integer("zero_stage", 0, 3));
   const int shard = shard_of(row, plan.data);

@@ -194,7 +194,7 @@ std::vector<std::pair<Schedule, int>> Space::schedules_of_pairs(const Plan& spli
     return !searched || !program::traits_of(one.first).pairs || (one.second == 1) != (split.pipeline == 1);
   });
   const std::int64_t layers = request_.job.model.layers;
-  const program::ScheduleTraits& v = program::traits_of(Schedule::kDualPipeV);
+  const program::ScheduleTraits& v = program::paired_in_v();
   const bool may_be_v = in_v && !fixed("schedule") && split.pipeline > 1 && v.chunks * split.pipeline <= layers;
   if (may_be_v && (!fixed("virtual_stages") || given_.virtual_stages == v.chunks)) {
     found.emplace_back(v.schedule, v.chunks);

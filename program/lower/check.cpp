@@ -216,9 +216,8 @@ Verdict check_context(const Job& job) {
   }
   const std::int64_t sequence = job.training.sequence;
   const bool ring = plan.context_method == ContextMethod::kRing;
-  if (ring && job.model.positions == models::Positions::kAlibi) {
-    return missing("context_method", "ring with ALiBi: its blocks have no bias of distances; use all_to_all");
-  }
+  const bool alibi = ring && job.model.positions == models::Positions::kAlibi;
+  if (alibi) return missing("context_method", "ring with ALiBi: its blocks have no bias of distances; use all_to_all");
   if (plan.context_heads > 1 &&
       (!ring || plan.context_heads >= plan.context || plan.context % plan.context_heads != 0)) {
     return refuse("context_heads-divides-context",
@@ -338,16 +337,13 @@ Verdict check_pairs(const Job& job) {
     return refuse("overlap-expert-needs-expert",
                   "overlap.expert with expert 1: nothing goes to experts of other ranks; use expert 2 or more");
   }
+  const std::string schedule(name_of(plan.schedule));
   if (!traits_of(plan.schedule).pairs) {
-    return missing("overlap.expert", fmt::format("pairs of passes in schedule {}; use {}{}", name_of(plan.schedule),
-                                                 name_of(usual_schedule(plan.virtual_stages)),
-                                                 plan.virtual_stages == 2 ? " or dualpipev" : ""));
+    return missing("overlap.expert", "pairs of passes in schedule " + schedule + "; use interleaved or dualpipev");
   }
   // The bounds take a whole backward for its two halves, which have more, and hide less, of tensor collectives.
-  if (plan.tensor > 1 && traits_of(plan.schedule).splits_backward) {
-    return missing("overlap.expert", fmt::format("tensor {} with pairs of passes in schedule {}; use tensor 1",
-                                                 plan.tensor, name_of(plan.schedule)));
-  }
+  const bool halves = plan.tensor > 1 && traits_of(plan.schedule).splits_backward;
+  if (halves) return missing("overlap.expert", "tensor ranks with pairs in schedule " + schedule + "; use tensor 1");
   if (plan.pipeline > 1 && plan.virtual_stages == 1) {
     return refuse("overlap-expert-needs-virtual-stages",
                   fmt::format("overlap.expert with pipeline {} and one chunk a stage: a stage's pair of passes would "
@@ -355,8 +351,7 @@ Verdict check_pairs(const Job& job) {
                               plan.pipeline));
   }
   if (plan.zero_stage > 1) {
-    return missing("overlap.expert",
-                   fmt::format("zero_stage {} moves state during every pass; use 0 or 1", plan.zero_stage));
+    return missing("overlap.expert", "zero_stage 2 or 3, which moves state during every pass; use 0 or 1");
   }
   if (recomputes(plan, Recompute::kFull)) {
     return missing("overlap.expert", "full recomputation exchanges rows once more; use recompute none or selective");

@@ -107,4 +107,7 @@ std::string_view name_of(Schedule value);  ///< "1f1b", "zero_bubble" …
 /// first of the table that is searched. Precondition: there is one; none splits the backwards of several chunks.
 Schedule usual_schedule(int virtual_stages, bool splits_backward = false);
 
+/// The schedule that has pairs of passes on stages in a V.
+const ScheduleTraits& paired_in_v();
+
 }  // namespace trivium::program

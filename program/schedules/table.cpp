@@ -47,4 +47,9 @@ Schedule usual_schedule(int virtual_stages, bool splits_backward) {
       ->schedule;
 }
 
+const ScheduleTraits& paired_in_v() {
+  return *std::ranges::find_if(kScheduleTraits,
+                               [](const ScheduleTraits& traits) { return traits.pairs && traits.folds; });
+}
+
 }  // namespace trivium::program

@@ -341,8 +341,7 @@ void RankExecutor::run_ops(std::int32_t task_id, const program::Segment& segment
 
 void RankExecutor::run_kernel(const Task& task, const Op& op) {
   const program::ChunkTemplate& kind = program_.kind_of(program_.body_of(task));
-  KernelArguments a;
-  a.op = &op;
+  KernelArguments a{.op = &op};
   for (std::size_t j = 0; j < op.in.size(); ++j) a.in[j] = arenas_.address(task, op.in[j]);
   for (std::size_t j = 0; j < op.out.size(); ++j) a.out[j] = arenas_.address(task, op.out[j]);
   a.tensor_rank = at_.tensor;

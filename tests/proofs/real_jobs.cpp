@@ -88,7 +88,7 @@ SearchRequest real_pairs_in_v(std::mt19937& random) {
   job.training.sequence = std::min<std::int64_t>(job.model.max_sequence, one_of(random, {1'024, 4'096}));
   job.training.global_batch = std::int64_t{request.cluster.devices()} * one_of(random, {2, 4, 8, 16});
   job.plan.precision = simulator::best_precision(request.cluster);
-  job.plan.stack = one_of<const char*>(random, {"trivium", "deepseek-hai-llm"});
+  job.plan.stack = one_of<const char*>(random, {"trivium", "hai-llm"});
   job.plan.schedule = program::Schedule::kDualPipeV;
   job.plan.virtual_stages = 2;
   job.plan.overlap.expert = true;

@@ -17,14 +17,13 @@
 namespace trivium::runtime {
 namespace {
 
-using program::Group;
+using program::Group, program::kGroups;
 using program::Op;
 using program::OpKind;
 using program::Space;
 using program::Task;
 using program::TaskKind;
 
-constexpr int kGroups = program::kGroups;
 constexpr std::int64_t kPsPerNs = 1000;
 constexpr int kScalars = 3;  // loss, and the norm as a pair
 
@@ -341,7 +340,8 @@ void RankExecutor::run_ops(std::int32_t task_id, const program::Segment& segment
 
 void RankExecutor::run_kernel(const Task& task, const Op& op) {
   const program::ChunkTemplate& kind = program_.kind_of(program_.body_of(task));
-  KernelArguments a{.op = &op};
+  KernelArguments a;
+  a.op = &op;
   for (std::size_t j = 0; j < op.in.size(); ++j) a.in[j] = arenas_.address(task, op.in[j]);
   for (std::size_t j = 0; j < op.out.size(); ++j) a.out[j] = arenas_.address(task, op.out[j]);
   a.tensor_rank = at_.tensor;

@@ -98,12 +98,12 @@ TEST_P(Page, NamesCommandsAndOptionsThatExist) {
 }
 
 TEST_P(Page, LinksToWhatIsThere) {
-  static const std::regex kLink(R"(\]\(([^)\s#]+))");
-  const std::string page = cli::content_of(GetParam());
-  for (std::sregex_iterator link(page.begin(), page.end(), kLink), end; link != end; ++link) {
-    const std::string target = (*link)[1];
-    if (target.find("://") != std::string::npos) continue;
-    EXPECT_TRUE(fs::exists(GetParam().parent_path() / target)) << target;
+  for (const Link& link : links(cli::content_of(GetParam()))) {
+    SCOPED_TRACE(GetParam().lexically_relative(kRoot).string() + ":" + std::to_string(link.line));
+    const fs::path target = link.target.empty() ? GetParam() : GetParam().parent_path() / link.target;
+    EXPECT_TRUE(fs::exists(target)) << link.target;
+    if (link.anchor.empty() || target.extension() != ".md" || !fs::exists(target)) continue;
+    EXPECT_TRUE(anchors(cli::content_of(target)).contains(link.anchor)) << link.target << "#" << link.anchor;
   }
 }
 
@@ -132,6 +132,22 @@ TEST(ShownCommands, AreThoseOfConsoleBlocks) {
   EXPECT_EQ(commands[0].command, "one \\\ntwo");
   EXPECT_EQ(commands[0].output, std::vector<std::string>{"out"});
   EXPECT_EQ(commands[1].line, 9);
+}
+
+TEST(Links, AreFoundWithTheirAnchors) {
+  const auto found = links("a [b](c.md) and [d](../e.md#f-g), [h](#i)\n```\n[no](no.md)\n```\n[k](https://x.y/#z)\n");
+  ASSERT_EQ(found.size(), 3u);
+  EXPECT_EQ(found[0].target, "c.md");
+  EXPECT_EQ(found[0].anchor, "");
+  EXPECT_EQ(found[1].target, "../e.md");
+  EXPECT_EQ(found[1].anchor, "f-g");
+  EXPECT_EQ(found[2].target, "");
+}
+
+TEST(Anchors, AreThoseOfHeadings) {
+  EXPECT_EQ(
+      anchors("# One\n\n```sh\n# no\n```\n## The host (`simulator/cost/issue.cpp`)\n### D: on an H200, 2026-11-26\n"),
+      (std::set<std::string>{"one", "the-host-simulatorcostissuecpp", "d-on-an-h200-2026-11-26"}));
 }
 
 TEST(NamedCommands, AreInBlocksAndSpans) {

@@ -1,6 +1,7 @@
 #include "tests/docs/page.h"
 
 #include <algorithm>
+#include <cctype>
 #include <optional>
 #include <regex>
 #include <sstream>
@@ -120,6 +121,40 @@ std::vector<NamedCommand> named_commands(const std::string& page) {
     }
   }
   return calls;
+}
+
+std::vector<Link> links(const std::string& page) {
+  static const std::regex kLink(R"(\]\(([^)\s#]*)(?:#([^)\s]+))?\))");
+  std::vector<Link> found;
+  bool inside = false;
+  int number = 0;
+  for (const std::string& line : lines_of(page)) {
+    ++number;
+    if (fence(line)) inside = !inside;
+    if (inside) continue;
+    for (std::sregex_iterator link(line.begin(), line.end(), kLink), end; link != end; ++link) {
+      if ((*link)[1].str().find("://") == std::string::npos) found.push_back({number, (*link)[1], (*link)[2]});
+    }
+  }
+  return found;
+}
+
+std::set<std::string> anchors(const std::string& page) {
+  static const std::regex kHeading("#+ +(.*)");
+  std::set<std::string> found;
+  bool inside = false;
+  for (const std::string& line : lines_of(page)) {
+    if (fence(line)) inside = !inside;
+    std::smatch heading;
+    if (inside || !std::regex_match(line, heading, kHeading)) continue;
+    std::string anchor;
+    for (const unsigned char c : heading[1].str()) {
+      if (c == ' ') anchor += '-';
+      if (c >= 0x80 || std::isalnum(c) != 0 || c == '-' || c == '_') anchor += static_cast<char>(std::tolower(c));
+    }
+    found.insert(anchor);
+  }
+  return found;
 }
 
 bool shows(const Lines& shown, const Lines& lines) { return shows_from(shown, 0, lines, 0); }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <filesystem>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -30,6 +31,19 @@ std::vector<NamedCommand> named_commands(const std::string& page);
 /// Whether lines are what a page shows. There "…" stands for any characters of a line and, alone on a line, for any
 /// number of lines.
 bool shows(const std::vector<std::string>& shown, const std::vector<std::string>& lines);
+
+/// A link of a page to another page of the tree or to a heading: "../index.md#a-heading", in running text or a table.
+struct Link {
+  int line = 0;        ///< of the page, from 1
+  std::string target;  ///< a path relative to the page's folder; empty: the page itself
+  std::string anchor;  ///< without "#"; empty: none
+};
+
+/// Links but those to other sites.
+std::vector<Link> links(const std::string& page);
+
+/// Anchors of a page's headings, as GitHub and MkDocs make them: lower case, spaces become "-", punctuation is dropped.
+std::set<std::string> anchors(const std::string& page);
 
 std::vector<std::string> lines_of(const std::string& text);
 

@@ -67,6 +67,10 @@ class DeepspeedExport {
       lose("zero_stage", "3; mixture layers are refused, written as 2", "2");
       zero_ = 2;
     }
+    if (zero_ == 0 && plan_.pipeline > 1 && plan_.precision == DType::kBf16) {
+      lose("zero_stage", "0; DeepSpeed's BF16_Optimizer shards the optimizer's states, written as 1", "1");
+      zero_ = 1;
+    }
     if (zero_ < 2 || plan_.pipeline == 1) return;
     lose("zero_stage", fmt::format("{}; the pipeline engine refuses 2 and 3, written as 1", zero_), "1");
     zero_ = 1;

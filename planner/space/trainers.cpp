@@ -234,7 +234,7 @@ constexpr TrainerRule kGroupsOfThree{
     [](const Plan& plan) { return plan.shard_group == 0 || plan.shard_group == plan.data || plan.zero_stage == 3; },
     false};
 
-constexpr std::array<TrainerRule, 26> kDeepspeed{
+constexpr std::array<TrainerRule, 27> kDeepspeed{
     {kOneReplicaSize,
      kSixteenBits,
      kContextAlike,
@@ -260,6 +260,12 @@ constexpr std::array<TrainerRule, 26> kDeepspeed{
      {"overlap.tensor", "tensor collectives run alone", [](const Plan& plan) { return !plan.overlap.tensor; }, true},
      {"zero_stage", "ZeRO 2 and 3 without a pipeline",
       [](const Plan& plan) { return plan.zero_stage <= 1 || plan.pipeline == 1; }, false},
+     // deepspeed/runtime/bf16_optimizer.py
+     {"zero_stage", "a pipeline in bf16 shards the optimizer's states, which is ZeRO 1",
+      [](const Plan& plan) {
+        return plan.zero_stage > 0 || plan.pipeline == 1 || plan.precision != program::DType::kBf16;
+      },
+      false},
      {"overlap.parameter_gather", "parameters are fetched when a module is reached",
       [](const Plan& plan) { return !plan.overlap.parameter_gather; }, true},
      {"expert_tensor", "tensor ranks split every expert",

@@ -307,10 +307,10 @@ TEST(MegatronImport, LayoutsHaveTheModulesOfMultiTokenPredictionInTheLastPart) {
 }
 
 TEST(MegatronImport, NamesTheArgumentThatIsWrong) {
-  EXPECT_THAT(message_of("x --num-layers many", import_megatron),
+  EXPECT_THAT(message_of("python x.py --num-layers many", import_megatron),
               HasSubstr("launch.sh: --num-layers must be a whole number from 1 to 16777216, not \"many\""));
-  EXPECT_THAT(message_of("x --num-layers $LAYERS", import_megatron), HasSubstr("which the file never sets"));
-  EXPECT_THAT(message_of("x --num-layers", import_megatron), HasSubstr("--num-layers has no value"));
+  EXPECT_THAT(message_of("python x.py --num-layers $LAYERS", import_megatron), HasSubstr("which the file never sets"));
+  EXPECT_THAT(message_of("python x.py --num-layers", import_megatron), HasSubstr("--num-layers has no value"));
   EXPECT_THAT(message_of("", import_megatron), HasSubstr("no argument of a trainer is in it"));
   EXPECT_THAT(message_of("x --num-layers 4 --hidden-size 64 --num-attention-heads 4 --seq-length 8 --bf16 --fp16",
                          import_megatron),
@@ -323,7 +323,10 @@ TEST(MegatronImport, NamesTheArgumentThatIsWrong) {
 
 TEST(DeepspeedRoundTrip, GivesBackTheJob) {
   std::vector<program::Job> jobs(3, gpt3());
-  for (program::Job& job : jobs) job.plan.stack = "megatron-deepspeed";
+  for (program::Job& job : jobs) {
+    job.plan.stack = "megatron-deepspeed";
+    job.plan.zero_stage = 1;  // as DeepSpeed's BF16_Optimizer does
+  }
   jobs[1].plan.pipeline = 1;
   jobs[1].plan.data = 128;
   jobs[1].plan.zero_stage = 3;
@@ -359,7 +362,8 @@ TEST(DeepspeedImport, DerivesWhatTheJsonLeavesOut) {
   EXPECT_EQ(read.job.plan.zero_stage, 2);
   EXPECT_EQ(read.job.plan.precision, program::DType::kBf16);
   EXPECT_EQ(read.job.plan.offload.optimizer, Storage::kHost);
-  EXPECT_THAT(fields(read.losses), ElementsAre("zero_optimization.round_robin_gradients", "amp"));
+  EXPECT_THAT(fields(read.losses),
+              ElementsAre("zero_optimization.round_robin_gradients", "train_micro_batch_size_per_gpu", "amp"));
 }
 
 TEST(DeepspeedImport, NamesThePlaceThatIsWrong) {

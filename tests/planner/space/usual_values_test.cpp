@@ -37,13 +37,12 @@ std::string fields_of_missing(const SearchRequest& request) {
 
 TEST(UsualValues, AreMissingWhereATrainersRuleExcludesThem) {
   EXPECT_EQ(text_of(missing_values(request_for("torchtitan", "llama3-70b"))),
-            "missing: fp8 current (18 of 18 published runs; its files run products in 16 bits); recompute selective (7 "
-            "of 18 published runs, and its configurations; none or full; selective keeps a list of its own)");
+            "missing: recompute selective (its configurations; none or full; selective keeps a list of its own)");
 }
 
 TEST(UsualValues, AreMissingWhereAUsualBoundExcludesThem) {
   EXPECT_EQ(text_of(missing_values(request_for("megatron-bridge", "deepseek-v3"))),
-            "missing: recompute_modules moe_act (22 of 82 published runs; searched with --allow recompute_modules)");
+            "missing: recompute_modules moe_act (22 of 54 published runs; searched with --allow recompute_modules)");
   EXPECT_EQ(fields_of_missing(request_for("megatron-bridge", "deepseek-v3", {"recompute_modules"})), "");
 }
 
@@ -53,8 +52,8 @@ TEST(UsualValues, AreNotMissingWhereTheyAreSearched) {
   EXPECT_EQ(fields_of_missing(request_for("megatron-bridge", "llama3-70b")), "");
   EXPECT_EQ(fields_of_missing(request_for("fsdp2", "llama3-70b")), "");
   EXPECT_EQ(fields_of_missing(request_for("deepspeed", "llama3-70b")), "");
-  EXPECT_EQ(fields_of_missing(request_for("torchtitan", "mixtral-8x7b")), "fp8 recompute");  // but not its experts
-  EXPECT_EQ(fields_of_missing(request_for("torchtitan", "llama3-70b", {}, {"recompute"})), "fp8");
+  EXPECT_EQ(fields_of_missing(request_for("torchtitan", "mixtral-8x7b")), "recompute");
+  EXPECT_EQ(fields_of_missing(request_for("torchtitan", "llama3-70b", {}, {"recompute"})), "");
   SearchRequest alone = request_for("torchtitan", "llama3-70b");
   alone.trainer = nullptr;
   EXPECT_EQ(fields_of_missing(alone), "");

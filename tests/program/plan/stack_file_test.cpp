@@ -152,7 +152,7 @@ TEST(StackFlags, AreTheMembersOfStackTraits) {
   }
   for (const StackFlag& flag : stack_flags()) EXPECT_TRUE(flags.insert(flag.name).second) << flag.name;
   EXPECT_EQ(members, flags);
-  EXPECT_EQ(members.size(), 46U);
+  EXPECT_EQ(members.size(), 47U);
 }
 
 /// The stacks that a record of traits names: lines that are not indented.

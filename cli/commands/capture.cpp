@@ -167,8 +167,8 @@ void run_capture(const CaptureOptions& options) {
 
 void add_capture(CLI::App& app, int& exit_code) {
   auto options = std::make_shared<CaptureOptions>();
-  CLI::App* command = app.add_subcommand(
-      "capture", "Run a launch script with stand-ins for its launchers, and write down what it would start");
+  CLI::App* command =
+      app.add_subcommand("capture", "Run a launch script with stand-ins, and write down what it would start");
   command->add_option("COMMAND", options->command, "As you start it, after --: -- sbatch train.sh")
       ->required()
       ->type_name("WORD...");

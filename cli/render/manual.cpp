@@ -123,6 +123,12 @@ std::vector<Manual> measuring() {
        "Reads another trainer's launch file as a plan; what has no place in a plan is said on stderr.",
        {},
        {{"trivium import train.sh --cluster dgx-h100-80gb:2 -o imported.json", "Megatron's arguments as a plan file"}}},
+      {"capture",
+       "Runs a launch script with stand-ins for torchrun, srun, sbatch and the like, which write down their arguments "
+       "and start nothing; the result is a script for `import`.",
+       {},
+       {{"trivium capture -o captured.sh -- bash train.sh", "what train.sh would start, as a script"},
+        {"trivium import captured.sh --cluster dgx-h100-80gb:2 -o imported.json", "that script as a plan file"}}},
       {"trial",
        "Runs plans of one job as short jobs by a command of yours, the likeliest to be the fastest first, until one is "
        "known to be. Without --go it says what it would run.",

@@ -41,11 +41,11 @@ nlohmann::json value_of(const std::string& text) {
   return is_value ? parsed : nlohmann::json(text);
 }
 
-nlohmann::json value_of(const std::string& field, const std::string& text) {
+nlohmann::json value_of(const std::string& field, const std::string& text, const std::string& option) {
   const PlanField* known = find_plan_field(field);
   if (known != nullptr && known->kind == FieldKind::kBytes && text.find_first_of("Bb") != std::string::npos) {
     const auto size = base::parse_bytes(text);  // "25 MiB"
-    if (!size) throw base::Failure(base::ErrorKind::kInput, field + ": " + size.error().message);
+    if (!size) throw base::Failure(base::ErrorKind::kUsage, option + ": " + size.error().message);
     return static_cast<std::int64_t>(size.value().value());
   }
   const auto& trained = training_field_table();
@@ -133,8 +133,9 @@ void set_field(Plan& plan, Training& training, const std::string& field, const s
   std::string option = "--" + field;
   std::replace(option.begin(), option.end(), '_', '-');
   std::replace(option.begin(), option.end(), '.', '-');
+  const nlohmann::json value = value_of(field, text, option);
   try {
-    json.merge_patch(nested(field, value_of(field, text)));
+    json.merge_patch(nested(field, value));
     const base::JsonReader reader(json, option);
     if (of_training) {
       training = training_from_json(reader);

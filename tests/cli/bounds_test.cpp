@@ -77,7 +77,7 @@ TEST_F(Bounds, VariablesOfAScriptThatDoubleAreRefused) {
   for (int i = 0; i < 40; ++i) script += "A=$A$A\n";
   place_.write("bomb.sh", script + "python pretrain.py --lr $A\n");
   refused("trivium import bomb.sh --model gpt2-124m --cluster dgx-a100-80gb:2", 3,
-          "bomb.sh: its variables grow beyond");
+          "bomb.sh:23: its variables grow beyond");
 }
 
 TEST_F(Bounds, AnImportOfNothingIsNoPlan) {

@@ -49,9 +49,9 @@ TEST(Plan, JsonHasTheAgreedKeys) {
   ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
   const json result = json::parse(outcome.out);
   EXPECT_EQ(result.at("schema"), "trivium.plan-result/1");
-  EXPECT_THAT(keys(result), testing::ElementsAre("baselines", "best", "cluster", "model", "never_run_on_several_gpus",
-                                                 "others", "promise", "published_run", "rejected", "schema", "search",
-                                                 "top", "trainers", "training"));
+  EXPECT_THAT(keys(result), testing::ElementsAre("baselines", "best", "cluster", "missing", "model",
+                                                 "never_run_on_several_gpus", "others", "promise", "published_run",
+                                                 "rejected", "schema", "search", "top", "trainers", "training"));
   EXPECT_THAT(keys(result.at("best")),
               testing::ElementsAre("beats_second_probability", "certainty", "comparable", "fit_probability", "hfu",
                                    "iteration_expected_s", "iteration_interval_90_s", "iteration_s", "mfu", "mfu_peak",

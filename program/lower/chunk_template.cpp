@@ -208,7 +208,8 @@ class TemplateMaker {
     if (shape_.keeps_casts) place_casts();
     const bool trains_ends = !shape_.lora.used();
     if (key_.embedding && key_.head && trains_ends && job_.model.embeds_at_end() && stack_.separate_tied_gradients) {
-      Parameter at_end = kind_.parameters[job_.model.positions == models::Positions::kLearned ? 1 : 0];
+      Parameter at_end =
+          *std::ranges::find_if(kind_.parameters, [](const Parameter& p) { return p.name == "wte.weight"; });
       at_end.name = "wte.weight at the end";
       const int gradient = builder_.place("gradient of wte.weight at the end", Space::kGradient, shape_.gradient,
                                           at_end.local_rows * at_end.local_columns);

@@ -116,10 +116,10 @@ Status Interpreter::condition(const Node& node) { return Test{*this, node.words,
 Status Interpreter::check(const std::string& op, const std::string& operand) {
   if (op == "-v") return status_of(is_set(operand));
   if (op == "-z" || op == "-n") {
-    // What a scheduler sets, and what a program prints, is not empty; the first goes without saying.
+    // What a scheduler sets, and what a program prints, is not empty.
     const auto value = known(operand);
     const bool empty = value && value->empty();
-    if (!value && operand.find("SLURM_") == std::string::npos) assume(fmt::format("{} is taken as not empty", operand));
+    if (!value) assume(fmt::format("{} is taken as not empty", operand));
     return status_of(empty == (op == "-z"));
   }
   if (has_hole(operand)) {

@@ -197,8 +197,7 @@ TEST(MegatronRoundTrip, GivesBackTheJob) {
     SCOPED_TRACE(program::summary(job.plan));
     const Imported read = import_megatron(request_of(exported(job, Trainer::kMegatron).text));
     expect_same(read.job, job);
-    // Of line 8 that Slurm runs it, which changes no argument; --eval-iters and the like.
-    EXPECT_THAT(fields(read.losses), ElementsAre("line 8", "arguments"));
+    EXPECT_THAT(fields(read.losses), ElementsAre("line 8", "arguments"));  // Slurm is there; --eval-iters
   }
 }
 

@@ -9,4 +9,12 @@ inline constexpr bool kSanitized = true;
 inline constexpr bool kSanitized = false;
 #endif
 
+/// Whether the sanitizer reserves terabytes of addresses, which a process of limited addresses cannot have: the address
+/// and the thread sanitizer do, that of undefined behaviour does not.
+#ifdef TRIVIUM_RESERVES_ADDRESSES
+inline constexpr bool kReservesAddresses = true;
+#else
+inline constexpr bool kReservesAddresses = false;
+#endif
+
 }  // namespace trivium

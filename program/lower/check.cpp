@@ -284,7 +284,7 @@ Verdict check_experts(const Job& job) {
   }
   if (plan.expert > 1 && plan.shard_group > 0 && plan.shard_group < plan.data) {
     return refuse("expert-with-shard-group-supported",
-                  "experts that are spread over ranks are sharded over all that hold them; use shard_group 0");
+                  "shard_group is not implemented: spread experts are sharded over all their ranks; use shard_group 0");
   }
   return std::nullopt;
 }

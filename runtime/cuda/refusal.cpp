@@ -169,7 +169,7 @@ std::string refusal_of(const program::Program& program, const program::Op& op) {
                        op.kind == OpKind::kExpertMatmul || op.kind == OpKind::kExpertMatmulDgrad;
   const bool frozen_norm = op.kind == OpKind::kNormBackward && op.out[1] == program::kNoBuffer;
   if ((product && op.score_scale > 0) || frozen_norm) {
-    return "the CUDA backend has no adapters beside frozen weights yet (LoRA); use --backend cpu, or --lora-rank 0";
+    return "the CUDA backend has no adapters next to frozen weights yet (LoRA); use --backend cpu, or --lora-rank 0";
   }
   const program::Routing& routing = settings.routing;
   const bool routes = op.kind == OpKind::kRoute || op.kind == OpKind::kRouteBackward || op.kind == OpKind::kCombine ||

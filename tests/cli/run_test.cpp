@@ -217,7 +217,9 @@ TEST(Run, ATraceTeachesWhatTheRecordDoes) {
 }
 
 TEST(Run, MoreRanksThanCoresArePredictedToo) {
-  if (std::thread::hardware_concurrency() >= 64) GTEST_SKIP() << "every rank has a core here";
+  if (const unsigned cores = std::thread::hardware_concurrency(); cores >= 64) {
+    GTEST_SKIP() << "each of the 64 ranks has a core: this machine has " << cores;
+  }
   const Workplace workplace;
   workplace.write("text.txt", verse(200));
   const Outcome ran = workplace.run(

@@ -158,12 +158,17 @@ TEST(Unsupported, StandsInTheDocs) {
   for (const auto& file : std::filesystem::directory_iterator(top / "program/lower")) {
     if (file.path().extension() != ".cpp") continue;
     const std::string source = base::read_file(file.path());
+    // A rule that is named so has a reason that says so, near it.
+    for (std::size_t rule = 0; (rule = source.find("-supported\"", rule)) != std::string::npos; ++rule) {
+      EXPECT_NE(source.substr(rule, 200).find("is not implemented"), std::string::npos)
+          << file.path() << ": " << source.substr(rule, 60);
+    }
     for (auto at = std::sregex_iterator(source.begin(), source.end(), refusal); at != std::sregex_iterator(); ++at) {
       const std::string all = at->str();
       if (all.starts_with("missing(") || all.ends_with("is not implemented")) fields.insert(at->str(1));
     }
   }
-  EXPECT_GE(fields.size(), 11U);
+  EXPECT_GE(fields.size(), 12U);
   for (const std::string& field : fields) EXPECT_NE(page.find("| `" + field + "`"), std::string::npos) << field;
 }
 

@@ -418,8 +418,8 @@ TEST(Mixture, IsRefusedWhereItDoesNotDivide) {
   job = mixture_job(2, 4);
   job.plan.zero_stage = 3, job.plan.shard_group = 2;
   EXPECT_EQ(reason(job),
-            "expert-with-shard-group-supported: experts that are spread over ranks are sharded over all that hold "
-            "them; use shard_group 0");
+            "expert-with-shard-group-supported: shard_group is not implemented: spread experts are sharded over all "
+            "their ranks; use shard_group 0");
 }
 
 // Of two tensor ranks each: 4 experts' 2 · 128 / 2 columns and 32, a bias of 4 for the router; not a dense layer's.

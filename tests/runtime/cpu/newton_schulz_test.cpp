@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "runtime/cpu/optimizer_loops.h"
+#include "tests/runtime/cpu/lacking.h"
 
 namespace trivium::runtime::cpu {
 namespace {
@@ -56,7 +57,7 @@ std::vector<double> composed(const Vectors& u, const std::vector<double>& s, con
 class NewtonSchulz : public ::testing::TestWithParam<Variant> {
  protected:
   void SetUp() override {
-    if (!available(GetParam())) GTEST_SKIP() << "this processor or its system lacks the instructions";
+    if (!available(GetParam())) GTEST_SKIP() << lacking(GetParam());
   }
 
   template <class T>

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "runtime/cpu/double_double.h"
+#include "tests/runtime/cpu/lacking.h"
 
 namespace trivium::runtime::cpu {
 namespace {
@@ -24,7 +25,7 @@ std::vector<T> values(std::int64_t count, unsigned seed) {
 class Loops : public ::testing::TestWithParam<Variant> {
  protected:
   void SetUp() override {
-    if (!available(GetParam())) GTEST_SKIP() << "this processor or its system lacks the instructions";
+    if (!available(GetParam())) GTEST_SKIP() << lacking(GetParam());
   }
 };
 

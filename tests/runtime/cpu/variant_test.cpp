@@ -4,6 +4,7 @@
 #include <string>
 
 #include "tests/runtime/cpu/kernel_call.h"
+#include "tests/runtime/cpu/lacking.h"
 
 namespace trivium::runtime::cpu {
 namespace {
@@ -129,7 +130,7 @@ class Outputs {
 class EveryVariant : public testing::TestWithParam<Variant> {
  protected:
   void SetUp() override {
-    if (!available(GetParam())) GTEST_SKIP() << "this processor or its system lacks the instructions";
+    if (!available(GetParam())) GTEST_SKIP() << lacking(GetParam());
   }
 };
 

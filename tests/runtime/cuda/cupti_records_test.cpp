@@ -102,6 +102,10 @@ TEST(CuptiRecords, AreReadWhereTheLibraryWalksThem) {
   EXPECT_EQ(span->start_ns, 100U);
   EXPECT_EQ(span->end_ns, 170U);
 }
+#else
+TEST(CuptiRecords, AreReadWhereTheLibraryWalksThem) {
+  GTEST_SKIP() << "the buffers are laid out as in CUPTI 13.0; this is API version " << CUPTI_API_VERSION;
+}
 #endif
 
 }  // namespace

@@ -4,8 +4,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <regex>
 #include <set>
+#include <string>
 
+#include "base/files.h"
 #include "program/lower/lower.h"
 #include "runtime/cuda/operations.h"
 #include "tests/runtime/cuda/host_threads.h"
@@ -54,7 +57,7 @@ TEST(CudaRefusal, NamesAdaptersBesideFrozenWeights) {
   program::Job job = job_of(DType::kBf16);
   for (const double alpha : {0.0, 4.0}) {
     job.training.lora = {.rank = 2, .alpha = alpha};
-    EXPECT_THAT(refusal_for(job), testing::HasSubstr("no adapters beside frozen weights"));
+    EXPECT_THAT(refusal_for(job), testing::HasSubstr("no adapters next to frozen weights"));
   }
 }
 
@@ -245,6 +248,24 @@ TEST(CudaOperations, CoverEveryKindThatComputes) {
     const bool computes = !program::is_communication(op.kind) && !kRefused.contains(op.kind);
     EXPECT_EQ(found, computes) << name_of(op.kind);
   }
+}
+
+// The page's table begins each row with what a refusal says.
+TEST(CudaRefusal, StandsInTheDocs) {
+  const std::string top = TRIVIUM_SOURCE_DIR;
+  const std::string page = base::read_file(top + "/docs/explanation/cuda.md");
+  const std::string source =
+      std::regex_replace(base::read_file(top + "/runtime/cuda/refusal.cpp"), std::regex("\"\\s*\n\\s*\""), "");
+  const std::regex refusal("\"the CUDA backend(?:'s)? ([^\"]+)\"");
+  int refusals = 0;
+  for (auto at = std::sregex_iterator(source.begin(), source.end(), refusal); at != std::sregex_iterator(); ++at) {
+    const std::string said = at->str(1);
+    const std::string words = said.substr(0, said.find_first_of(",;:({"));
+    const std::string row = std::regex_replace(words, std::regex("( yet)? *$"), "");
+    EXPECT_NE(page.find("\n| " + row), std::string::npos) << row;
+    ++refusals;
+  }
+  EXPECT_GE(refusals, 28);
 }
 
 }  // namespace

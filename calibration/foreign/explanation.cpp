@@ -18,6 +18,7 @@
 #include "calibration/foreign/rank_times.h"
 #include "calibration/foreign/run_causes.h"
 #include "calibration/foreign/sides.h"
+#include "calibration/foreign/wording.h"
 #include "simulator/predict/predict.h"
 
 namespace trivium::calibration::foreign {
@@ -162,11 +163,20 @@ double matched_share(const std::vector<RankTimes>& ranks) {
   return all > 0 ? matched / all : 0;
 }
 
-/// A run of which less than half of the work is the plan's, on the rank that fits it best, is not of the plan's job;
-/// nor is one that takes another order of time where no shapes say otherwise.
+/// How much longer or shorter than the plan's an iteration may be. A fault of the run may explain a factor of ten, but
+/// where shapes are not recorded nothing else says that the run is of the plan's job. Profiles of cores are coarse, and
+/// the host's own time is most of a small job there.
+double farthest_off(const ForeignRun& run) {
+  constexpr double kWithoutShapes = 3, kWithShapes = 10, kOnCores = 100;
+  if (run.traces.front().on_cores) return kOnCores;
+  return tell_shapes(run.traces) ? kWithShapes : kWithoutShapes;
+}
+
+/// Refuses a run as one of another job: less than half of the compute time of the rank that fits best is ops of the
+/// plan, or an iteration takes another order of time.
 void refuse_other_job(const ForeignRun& run, const std::vector<RankTimes>& ranks, double measured_s,
                       double predicted_s) {
-  constexpr double kLeastMatched = 0.5, kFarOff = 3;
+  constexpr double kLeastMatched = 0.5;
   double best = 0;
   for (const RankTimes& rank : ranks) {
     const double all = rank.matched_s + rank.unmatched_s;
@@ -180,11 +190,12 @@ void refuse_other_job(const ForeignRun& run, const std::vector<RankTimes>& ranks
                              100 * best));
   }
   const double ratio = std::max(measured_s, predicted_s) / std::max(1e-12, std::min(measured_s, predicted_s));
-  if (ratio > kFarOff && !run.traces.front().on_cores && !tell_shapes(run.traces)) {
-    base::refuse(file,
-                 fmt::format("is of another job: an iteration takes {:.4g} s, the plan's {:.4g} s; give the model and "
-                             "plan that ran, or record shapes (record_shapes=True) to compare them all the same",
-                             measured_s, predicted_s));
+  if (ratio > farthest_off(run)) {
+    base::refuse(
+        file, fmt::format("is of another job: an iteration takes {}, the plan predicts {}; give the model, sequence, "
+                          "batch and cluster that ran{}",
+                          time_text(measured_s), time_text(predicted_s),
+                          tell_shapes(run.traces) ? "" : ", or record shapes (record_shapes=True)"));
   }
 }
 

@@ -79,6 +79,16 @@ TEST_F(ExplainTrace, TakesAPlanFile) {
   EXPECT_GE(json::parse(whole.out).at("matched_share"), .95);
 }
 
+// Every product has the plan's shape, but a model of 1,600 layers is not the one of four that ran.
+TEST_F(ExplainTrace, RefusesATraceOfAnotherJob) {
+  workplace_.run("sed 's/\"layers\": [0-9]*/\"layers\": 1600/' " + source("tests/foreign/llama-10m.json") +
+                 " > deep.json");
+  const Outcome outcome =
+      workplace_.run("trivium explain auto --model deep.json --cluster two.json:1" + traces("plain"));
+  EXPECT_EQ(outcome.exit_code, 3) << outcome.out;
+  EXPECT_THAT(outcome.err, HasSubstr("is of another job: an iteration takes"));
+}
+
 TEST_F(ExplainTrace, RefusesInOneLineWithTheFile) {
   workplace_.write("text.json", "{}");
   const auto refused = [&](const std::string& words, int code, const std::string& why) {

@@ -18,6 +18,7 @@ class Walker {
     }
     tracks_of_device_.resize(store.rows().size());
     for (std::uint32_t t = 0; t < store.tracks().size(); ++t) {
+      if (!is_work(store.tracks()[t])) continue;
       tracks_of_device_[static_cast<std::size_t>(store.device_of(store.tracks()[t].row))].push_back(t);
     }
   }
@@ -37,9 +38,12 @@ class Walker {
   }
 
  private:
+  bool is_work(const Track& track) const { return store_.rows()[static_cast<std::size_t>(track.row)].work; }
+
   std::uint32_t last() const {
     std::uint32_t found = kNoSpan;
     for (const Track& track : store_.tracks()) {
+      if (!is_work(track)) continue;
       for (std::uint32_t s = track.first + track.count; s > track.first; --s) {
         if (store_.is_waiting(s - 1)) continue;
         if (found == kNoSpan || store_.end_of(s - 1) > store_.end_of(found)) found = s - 1;

@@ -51,6 +51,7 @@ std::vector<std::uint32_t> tracks_of(const SpanStore& store, const Stretch& stre
   const auto add = [&](std::int32_t first, std::int32_t last) {
     for (std::int32_t r = first; r < last; ++r) {
       const Row& row = store.rows()[static_cast<std::size_t>(r)];
+      if (!row.work && last != first + 1) continue;
       for (std::uint32_t t = 0; t < row.tracks; ++t) tracks.push_back(row.first_track + t);
     }
   };

@@ -74,7 +74,9 @@ Breakdown break_down(const SpanStore& store, const std::vector<RowRange>& ranges
   for (const RowRange& range : ranges) {
     for (std::int32_t r = range.first; r < range.last; ++r) {
       const Row& row = store.rows()[static_cast<std::size_t>(r)];
-      const bool stands = row.primary || range.last == range.first + 1;
+      const bool only = range.last == range.first + 1;
+      if (!row.work && !only) continue;
+      const bool stands = row.primary || only;
       for (std::uint32_t t = 0; t < row.tracks; ++t) {
         (stands ? shown : beside).add(row.first_track + t);
         if (stands) ++result.tracks;

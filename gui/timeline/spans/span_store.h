@@ -26,6 +26,7 @@ struct Row {
   std::int32_t end = 0;
   std::uint32_t first_track = 0, tracks = 0;  ///< of lanes
   bool primary = true;  ///< a lane that its folded ancestors show: compute where there is one, else every lane
+  bool work = true;     ///< its spans count in shares, totals and critical path; not of ranges that only name work
 };
 
 /// Spans of a lane that do not overlap, in order of time. A lane has several where its spans overlap.

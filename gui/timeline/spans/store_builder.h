@@ -46,7 +46,9 @@ class StoreBuilder {
   void rename(std::int32_t row, std::string name) { rows_[static_cast<std::size_t>(row)].row.name = std::move(name); }
   const std::string& name_of_row(std::int32_t row) const { return rows_[static_cast<std::size_t>(row)].row.name; }
   void set_primary(std::int32_t row, bool primary) { rows_[static_cast<std::size_t>(row)].row.primary = primary; }
+  void set_work(std::int32_t row, bool work) { rows_[static_cast<std::size_t>(row)].row.work = work; }
   void set_order(std::int32_t row, std::int64_t order) { rows_[static_cast<std::size_t>(row)].order = order; }
+  std::int64_t order_of(std::int32_t row) const { return rows_[static_cast<std::size_t>(row)].order; }
   std::uint32_t title(std::string_view text) { return titles_.number(text); }
   std::uint32_t detail(std::string_view text) { return details_.number(text); }
   std::uint8_t category(Category category);

@@ -33,6 +33,11 @@ std::string_view kind_words(std::string_view kind) {
   return kind == "cuda_runtime" || kind == "cuda_driver" ? "CUDA call" : kind;
 }
 
+/// Ranges that name work, of the user or of Python's functions: not work themselves.
+bool is_annotation(std::string_view kind) {
+  return kind == "user_annotation" || kind == "gpu_user_annotation" || kind == "python_function";
+}
+
 /// What an event may say.
 struct RawEvent {
   std::string_view phase, name, kind;
@@ -236,7 +241,8 @@ class Reader {
 
   std::uint32_t add(const RawEvent& event, std::int64_t start, std::int64_t length) {
     NewSpan span;
-    span.row = lane_row(event.process, event.thread);
+    const bool annotation = is_annotation(event.kind) && event.phase == "X";
+    span.row = annotation ? ranges_row(event.process, event.thread) : lane_row(event.process, event.thread);
     span.start_ps = start;
     span.end_ps = start + length;
     const std::size_t cut = event.name.find(kLayer);
@@ -245,9 +251,18 @@ class Reader {
     const Category known = gui::category_of(event.name, event.kind, builder_.name_of_row(span.row));
     span.category = known != Category::kOther || event.kind.empty() ? builder_.category(known)
                                                                     : builder_.category(kind_words(event.kind));
-    has_kernels_ = has_kernels_ || is_kernel(event.kind);
+    note_kernel(event, span.row, known);
     if (is_host_operator(event.kind)) host_operators_.push_back(builder_.size());
     return builder_.add(span);
+  }
+
+  /// Where a trace has kernels, lanes with kernels that compute are the compute lanes, and the host's lanes do no work.
+  void note_kernel(const RawEvent& event, std::int32_t row, Category category) {
+    if (!is_kernel(event.kind)) return;
+    has_kernels_ = true;
+    const bool computes = category != Category::kCollective && category != Category::kCopy;
+    bool& known = device_lanes_[row];
+    known = known || computes;
   }
 
   std::int32_t device_row(std::int64_t process) {
@@ -266,12 +281,38 @@ class Reader {
     return last_row_ = known->second;
   }
 
+  /// Ranges of a thread or stream, a row of their own next to it.
+  std::int32_t ranges_row(std::int64_t process, std::int64_t thread) {
+    const std::int32_t lane = lane_row(process, thread);
+    const auto [known, fresh] = ranges_.try_emplace(lane, kNoRow);
+    if (fresh) known->second = builder_.add_row(device_row(process), RowKind::kLane, "", thread);
+    return known->second;
+  }
+
+  void finish_ranges() {
+    for (const auto& [lane, row] : ranges_) {
+      builder_.rename(row, "ranges of " + builder_.name_of_row(lane));
+      builder_.set_order(row, builder_.order_of(lane));
+      builder_.set_primary(row, false);
+      builder_.set_work(row, false);
+    }
+    if (!has_kernels_) return;
+    bool computing = false;
+    for (const auto& [lane, computes] : device_lanes_) computing |= computes;
+    for (const auto& [key, lane] : lanes_) {
+      const auto device = device_lanes_.find(lane);
+      builder_.set_work(lane, device != device_lanes_.end());
+      builder_.set_primary(lane, device != device_lanes_.end() && (device->second || !computing));
+    }
+  }
+
   Trace finish() {
     std::map<std::int64_t, bool> computes;
     for (const auto& [key, row] : lanes_) computes[key.first] |= builder_.name_of_row(row) == "compute";
     for (const auto& [key, row] : lanes_) {
       builder_.set_primary(row, !computes[key.first] || builder_.name_of_row(row) == "compute");
     }
+    finish_ranges();
     // Where devices have work of their own, operators of the host only launch it.
     for (const std::uint32_t span : has_kernels_ ? host_operators_ : std::vector<std::uint32_t>{}) {
       builder_.at(span).category = builder_.category("host operator", hue_of(Category::kOther));
@@ -303,6 +344,8 @@ class Reader {
   std::int32_t last_row_ = kNoRow;
   std::map<std::pair<std::int64_t, std::int64_t>, std::int32_t> lanes_;
   std::map<std::int64_t, std::int32_t> devices_;
+  std::map<std::int32_t, std::int32_t> ranges_;  // by the lane that they name work of
+  std::map<std::int32_t, bool> device_lanes_;    // lanes with kernels; whether any of them computes
   std::unordered_map<std::int32_t, std::vector<std::uint32_t>> open_;
   std::unordered_map<std::int64_t, FlowEnd> flows_;
   Names identities_;

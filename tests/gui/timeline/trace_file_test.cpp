@@ -6,6 +6,9 @@
 #include <fstream>
 
 #include "base/error.h"
+#include "gui/timeline/spans/critical_path.h"
+#include "gui/timeline/spans/op_totals.h"
+#include "gui/timeline/spans/selection.h"
 #include "tests/input_error.h"
 
 namespace trivium::gui {
@@ -102,6 +105,52 @@ TEST(TraceFile, OperatorsOfCoresAreTheWorkWhereThereIsNoDevice) {
   EXPECT_EQ(category(*trace.spans, 1), "collective");
   EXPECT_EQ(category(*trace.spans, 2), "normalization");
   EXPECT_EQ(category(*trace.spans, 3), "optimizer");  // the step of this program's own that joins norms
+}
+
+// A GPU of which one stream multiplies for 65 of 100 us, another one communicates; the host only launches.
+constexpr const char* kAnnotatedGpu = R"([
+  {"ph":"X","cat":"user_annotation","pid":9,"tid":1,"ts":0,"dur":100,"name":"ProfilerStep#3"},
+  {"ph":"X","cat":"gpu_user_annotation","pid":0,"tid":7,"ts":0,"dur":100,"name":"ProfilerStep#3"},
+  {"ph":"X","cat":"python_function","pid":9,"tid":1,"ts":0,"dur":99,"name":"train.py(7): step"},
+  {"ph":"X","cat":"cpu_op","pid":9,"tid":1,"ts":0,"dur":98,"name":"aten::mm"},
+  {"ph":"X","cat":"cuda_runtime","pid":9,"tid":1,"ts":1,"dur":90,"name":"cudaDeviceSynchronize"},
+  {"ph":"M","name":"thread_name","pid":0,"tid":7,"args":{"name":"stream 7"}},
+  {"ph":"X","cat":"kernel","pid":0,"tid":7,"ts":5,"dur":65,"name":"ampere_bf16_s16816gemm_bf16_128x128_tn"},
+  {"ph":"X","cat":"kernel","pid":0,"tid":20,"ts":70,"dur":20,"name":"ncclDevKernel_AllReduce_Sum_bf16_RING_LL"}])";
+
+TEST(TraceFile, AnnotationsAreRowsOfTheirOwnAndNeverWork) {
+  const Trace trace = parse_trace(kAnnotatedGpu, "t.json");
+  const SpanStore& store = *trace.spans;
+  const Breakdown whole = break_down(store, store.begin(), store.end());
+  ASSERT_EQ(whole.tracks, 1U);  // the stream that computes
+  ASSERT_EQ(whole.shares.size(), 1U);
+  EXPECT_EQ(store.categories()[static_cast<std::size_t>(whole.shares[0].category)].name, "matrix product");
+  EXPECT_EQ(whole.shares[0].ps, 65'000'000);
+  EXPECT_EQ(whole.idle_ps, 35'000'000);
+  ASSERT_EQ(whole.beside.size(), 1U);  // the collective; nothing of the host
+  for (const OpTotal& op : op_totals(store, {store.begin(), store.end(), std::nullopt}, {})) {
+    EXPECT_THAT(op.name, testing::AnyOf(HasSubstr("gemm"), HasSubstr("AllReduce")));
+  }
+  for (const std::uint32_t span : critical_path(store).spans) {
+    EXPECT_THAT(store.name_of(span), testing::AnyOf(HasSubstr("gemm"), HasSubstr("AllReduce")));
+  }
+  bool named = false;
+  for (const Row& row : store.rows()) named = named || row.name == "ranges of stream 7";
+  EXPECT_TRUE(named);
+}
+
+// The row itself still says what is on it.
+TEST(TraceFile, ARowOfRangesIsSummedWhereItIsSelected) {
+  const Trace trace = parse_trace(kAnnotatedGpu, "t.json");
+  const SpanStore& store = *trace.spans;
+  for (std::size_t r = 0; r < store.rows().size(); ++r) {
+    if (store.rows()[r].name != "ranges of stream 7") continue;
+    const Breakdown breakdown = break_down(store, static_cast<std::int32_t>(r), store.begin(), store.end());
+    ASSERT_EQ(breakdown.shares.size(), 1U);
+    EXPECT_EQ(breakdown.shares[0].ps, 100'000'000);
+    return;
+  }
+  FAIL() << "no row of ranges";
 }
 
 TEST(TraceFile, JoinsFlowEventsToTheSpansAroundThem) {

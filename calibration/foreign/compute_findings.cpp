@@ -32,6 +32,7 @@ class Remaining {
     take_recomputed();
     take_attention();
     take_small_kernels();
+    take_unsplit();
     take_pace();
     take_slow_ops();
     return std::move(findings_);
@@ -116,6 +117,20 @@ class Remaining {
                        planned->second.launches, time_text(measured->second.seconds)),
            taken, "torch.compile, or a fused kernel of it (Transformer Engine, apex, Liger)");
     }
+  }
+
+  /// Products that every tensor rank does whole.
+  void take_unsplit() {
+    double taken = 0;
+    std::string names;
+    for (const auto& [name, op] : rank_.ops) {
+      if (op.unsplit_s < 0.5 * op.seconds || op.unsplit_s <= 0) continue;
+      taken += take(name, op.seconds - predicted(name) * pace_);
+      if (!name.ends_with("_dgrad") && !name.ends_with("_wgrad")) names += (names.empty() ? "" : ", ") + name;
+    }
+    cause_ = "unsplit";
+    find(fmt::format("{} runs whole on every tensor rank; the plan splits it", names), taken,
+         "split it among the tensor ranks: of a head, its columns, with a loss on parts of the vocabulary");
   }
 
   /// All products alike: the device is not what the profile says.

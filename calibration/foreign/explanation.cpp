@@ -87,7 +87,9 @@ void add_rows(const std::vector<KernelTrace>& traces, PlanShapes& shapes) {
     if (const std::int64_t tokens = tokens_of_forward(trace); tokens > 0) rows.insert(tokens);
   }
   if (rows.size() < 2) return;
-  for (PlanProduct& product : shapes.products) product.rows.insert(rows.begin(), rows.end());
+  for (auto* products : {&shapes.products, &shapes.unsplit}) {
+    for (PlanProduct& product : *products) product.rows.insert(rows.begin(), rows.end());
+  }
   shapes.rows.merge(rows);
 }
 

@@ -21,8 +21,9 @@ struct ForeignRun {
 ForeignRun read_foreign(const std::vector<std::string>& files);
 
 /// Fields of the plan and training that the traces tell, by name of program::set_field: ranks from process groups,
-/// batch and sequence from the embedding's input, ZeRO stage from what the replicas exchange. Errors: Failure(kInput)
-/// where they do not tell the number of ranks.
+/// batch and sequence from the embedding's input, ZeRO stage, experts and sequence parallelism from what ranks
+/// exchange. A single process that communicates with none is a job of one rank. Errors: Failure(kInput) where they do
+/// not tell the number of ranks.
 std::map<std::string, std::string> told_fields(const ForeignRun& run);
 
 }  // namespace trivium::calibration::foreign

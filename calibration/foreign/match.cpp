@@ -161,6 +161,7 @@ class Matcher {
     match.op = op_of(kernel, meaning, context, place);
     match.kind = match.op.empty() ? Match::Kind::kUnmatched : Match::Kind::kOp;
     const bool alone = meaning == Meaning::kBatched || meaning == Meaning::kSoftmax;
+    match.unsplit = unsplit_.contains(place);
     match.unfused = alone && match.op.starts_with("attention");
     match.attends = match.unfused || meaning == Meaning::kFusedAttention;
     return match;
@@ -194,7 +195,11 @@ class Matcher {
 
   std::string product(const Kernel& kernel, Meaning meaning, bool backward, std::size_t place) {
     if (meaning == Meaning::kProduct && kernel.m <= 0) return kAnyProduct;
-    const std::vector<std::string> names = products_of_shape(kernel, shapes_, backward);
+    std::vector<std::string> names = products_of_shape(kernel, shapes_.products, backward);
+    if (names.empty()) {
+      names = products_of_shape(kernel, shapes_.unsplit, backward);
+      if (!names.empty()) unsplit_.insert(place);
+    }
     if (names.empty()) return meaning == Meaning::kBatched ? named(meaning, backward) : "";
     if (names.size() > 1) choices_[place] = names;
     return names.front();
@@ -220,6 +225,8 @@ class Matcher {
     if (tokens && shapes_.logits.contains(last)) return named(kLoss, backward);
     if (tokens && shapes_.inner.contains(last)) return named(kActivation, backward);
     if (tokens && (last == shapes_.hidden || last == 1)) return of_stream(meaning, backward);
+    if (!tokens && shapes_.expert_inner.contains(last)) return named(kActivation, backward);
+    if (!tokens && !shapes_.expert_inner.empty() && last == shapes_.hidden) return named(kRouting, backward);
     if (before == shapes_.sequence && (last == shapes_.sequence || (last == 1 && sizes.size() > 3)))
       return named(kSoftmax, backward);
     if (sizes.size() >= 3 && shapes_.head.contains(last)) return named(meaning == kCopy ? kSoftmax : kRotary, backward);
@@ -319,19 +326,22 @@ class Matcher {
   std::vector<bool> working_names_;         // by name
   std::vector<Context> contexts_;           // by operator
   std::map<std::size_t, std::vector<std::string>> choices_;
+  std::set<std::size_t> unsplit_;  // kernels
 };
 
 }  // namespace
 
-std::vector<std::string> products_of_shape(const Kernel& kernel, const PlanShapes& shapes, bool backward) {
+std::vector<std::string> products_of_shape(const Kernel& kernel, const std::vector<PlanProduct>& products,
+                                           bool backward) {
   std::vector<std::string> names;
   if (kernel.m <= 0 || kernel.batch > 1) return names;
   const auto m = static_cast<std::int64_t>(kernel.m), n = static_cast<std::int64_t>(kernel.n),
              k = static_cast<std::int64_t>(kernel.k);
-  for (const PlanProduct& product : shapes.products) {
-    const bool forward = product.rows.contains(m) && k == product.k && product.n.contains(n),
-               dgrad = product.rows.contains(m) && n == product.k && product.n.contains(k),
-               wgrad = product.rows.contains(k) &&
+  for (const PlanProduct& product : products) {
+    const auto has_rows = [&](std::int64_t rows) { return product.any_rows || product.rows.contains(rows); };
+    const bool forward = has_rows(m) && k == product.k && product.n.contains(n),
+               dgrad = has_rows(m) && n == product.k && product.n.contains(k),
+               wgrad = has_rows(k) &&
                        ((m == product.k && product.n.contains(n)) || (n == product.k && product.n.contains(m)));
     if (forward && !backward) names.push_back(product.name);
     if (dgrad && backward) names.push_back(product.name + "_dgrad");

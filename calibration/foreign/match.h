@@ -22,6 +22,7 @@ struct Match {
   Kind kind = Kind::kUnmatched;
   bool attends = false;     ///< of attention: its kernel, or scores, softmax or values by themselves
   bool unfused = false;     ///< one of the latter
+  bool unsplit = false;     ///< a product that the plan splits among tensor ranks, whole
   bool recomputed = false;  ///< a forward op below the backward of a checkpoint
   bool backward = false;
   std::string op;
@@ -30,7 +31,8 @@ struct Match {
 /// One for every kernel, in their order.
 std::vector<Match> match_kernels(const imports::KernelTrace& trace, const PlanShapes& shapes);
 
-/// Which product of the model has this shape; empty: none. `passes`: "" forward, "_dgrad", "_wgrad".
-std::vector<std::string> products_of_shape(const imports::Kernel& kernel, const PlanShapes& shapes, bool backward);
+/// Which of `products` have this shape; empty: none. Names end with "" forward, "_dgrad" or "_wgrad" backward.
+std::vector<std::string> products_of_shape(const imports::Kernel& kernel, const std::vector<PlanProduct>& products,
+                                           bool backward);
 
 }  // namespace trivium::calibration::foreign

@@ -111,12 +111,33 @@ std::set<std::int64_t> widths_of(const program::Parameter& matrix, const Op& op)
   return widths;
 }
 
+PlanProduct& product_of(std::vector<PlanProduct>& products, const std::string& name, std::int64_t k) {
+  auto found = std::find_if(products.begin(), products.end(),
+                            [&](const PlanProduct& product) { return product.name == name && product.k == k; });
+  if (found == products.end()) found = products.insert(found, {name, k, {}, {}});
+  return *found;
+}
+
+/// A matrix that no tensor rank has a part of, cut by columns or by rows in the plan.
+void add_unsplit(PlanShapes& shapes, const std::string& name, const PlanProduct& part, int ranks, std::int64_t vocab) {
+  PlanProduct &by_columns = product_of(shapes.unsplit, name, part.k),
+              &by_rows = product_of(shapes.unsplit, name, part.k * ranks);
+  for (const std::int64_t n : part.n) {
+    by_columns.n.insert(n * ranks);
+    by_rows.n.insert(n);
+  }
+  if (name == "head") by_columns.n.insert(vocab);  // without rows that make it divide
+  for (PlanProduct* each : {&by_columns, &by_rows}) each->rows.insert(part.rows.begin(), part.rows.end());
+}
+
 void add_product(PlanShapes& shapes, const std::string& name, const program::Parameter& matrix, const Op& op) {
-  auto found = std::find_if(shapes.products.begin(), shapes.products.end(),
-                            [&](const PlanProduct& product) { return product.name == name && product.k == op.k; });
-  if (found == shapes.products.end()) found = shapes.products.insert(found, {name, op.k, {}, {}});
-  found->n.merge(widths_of(matrix, op));
-  found->rows.insert(op.m);
+  PlanProduct& product = product_of(shapes.products, name, op.k);
+  product.n.merge(widths_of(matrix, op));
+  product.rows.insert(op.m);
+  if (op.kind != OpKind::kExpertMatmul) return;
+  product.any_rows = true;
+  shapes.expert_inner.insert(name == "expert_fc1" ? op.n : op.k);
+  if (name == "expert_fc1") shapes.expert_inner.merge(widths_of(matrix, op));
 }
 
 /// One simulated rank, event by event.
@@ -223,6 +244,13 @@ PlanShapes shapes_of(const program::Program& program) {
       const program::Parameter* matrix = matrix_of(program.kind_of(body), op);
       if (matrix != nullptr) add_product(shapes, name_of_matrix(*matrix), *matrix, op);
     }
+  }
+  if (const int ranks = program.job.plan.tensor; ranks > 1) {
+    const std::int64_t vocab = program.job.model.vocab;
+    for (const PlanProduct& part : shapes.products) {
+      if (!part.any_rows) add_unsplit(shapes, part.name, part, ranks, vocab);
+    }
+    shapes.logits.insert(vocab);
   }
   return shapes;
 }

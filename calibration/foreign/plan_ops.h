@@ -33,15 +33,18 @@ struct PlanProduct {
   std::int64_t k = 0;        ///< width of what it reads
   std::set<std::int64_t> n;  ///< widths of what it gives: whole, or parts that trainers keep as matrices of their own
   std::set<std::int64_t> rows;  ///< tokens of a micro-batch on a rank
+  bool any_rows = false;        ///< of experts: as many tokens as chose them
 };
 
 /// Shapes that tell foreign kernels apart.
 struct PlanShapes {
   std::vector<PlanProduct> products;
-  std::set<std::int64_t> rows;    ///< tokens of a micro-batch on a rank, whole or of a sequence-parallel part
-  std::set<std::int64_t> inner;   ///< widths inside MLPs, gate and up together too
-  std::set<std::int64_t> logits;  ///< local vocabularies
-  std::set<std::int64_t> head;    ///< widths of a head, or of half of one
+  std::vector<PlanProduct> unsplit;     ///< those that tensor ranks share, whole: trainers differ in what they split
+  std::set<std::int64_t> rows;          ///< tokens of a micro-batch on a rank, whole or of a sequence-parallel part
+  std::set<std::int64_t> inner;         ///< widths inside MLPs, gate and up together too
+  std::set<std::int64_t> logits;        ///< local vocabularies
+  std::set<std::int64_t> head;          ///< widths of a head, or of half of one
+  std::set<std::int64_t> expert_inner;  ///< widths inside experts, gate and up together too
   std::int64_t hidden = 0, sequence = 0;
   bool flash = false;  ///< attention in one kernel
 };

@@ -71,6 +71,7 @@ class Accountant {
     op.seconds += seconds;
     if (match.unfused) op.unfused_s += seconds;
     if (match.recomputed) op.recomputed_s += seconds;
+    if (match.unsplit) op.unsplit_s += seconds;
     if (kernel.m > 0 && kernel.begins) op.flops += 2 * kernel.batch * kernel.m * kernel.n * kernel.k;
     double& most = longest_[&op];
     if (seconds > most) most = seconds, op.longest = run_.trace->name_of(kernel);

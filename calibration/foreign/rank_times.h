@@ -14,6 +14,7 @@ struct MeasuredOp {
   double count = 0;    ///< kernels
   double seconds = 0;  ///< of collectives without the wait for their last member, where other ranks show it
   double unfused_s = 0, recomputed_s = 0;
+  double unsplit_s = 0;   ///< of products that the plan's tensor ranks share
   double flops = 0;       ///< of products whose shape is told
   double bytes = 0;       ///< of collectives
   std::string longest{};  ///< the kernel that took most of it

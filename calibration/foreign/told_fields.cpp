@@ -23,6 +23,7 @@ struct Axis {
 };
 
 // Megatron-Core's descriptions and the names of torchtitan's meshes.
+constexpr Axis kExperts{"expert", {"expert_model_parallel_group", "mesh_ep", "expert_parallel"}};
 constexpr std::array<Axis, 3> kAxes{{{"tensor", {"tensor_model_parallel_group", "mesh_tp", "tensor_parallel"}},
                                      {"pipeline", {"pipeline_model_parallel_group", "mesh_pp", "pipeline_parallel"}},
                                      {"context", {"context_parallel_group", "mesh_cp", "context_parallel"}}}};
@@ -91,6 +92,33 @@ int zero_stage(const KernelTrace& trace, int data) {
   return exchanges(trace, OpKind::kAllGather, data) && exchanges(trace, OpKind::kReduceScatter, data) ? 3 : 0;
 }
 
+/// Ranks that experts are spread over: of a group that is named for them, or all replicas if those exchange rows all to
+/// all. Context ranks exchange heads the same way, in groups of their own.
+int expert_ranks(const KernelTrace& trace, int data) {
+  constexpr double kCountsBytes = 4096;  // below, ranks tell each other how many rows come
+  if (const int named = size_of_axis(trace, kExperts); named > 1) return data % named == 0 ? named : 1;
+  const bool exchange = std::ranges::any_of(trace.kernels, [&](const Kernel& kernel) {
+    return kernel.collective == program::OpKind::kAllToAll && kernel.bytes > kCountsBytes &&
+           (kernel.ranks == 0 || kernel.ranks == data);
+  });
+  return exchange ? data : 1;
+}
+
+/// Ranks of the job. One process that was never told of others, and communicates with none, is the whole job.
+int world_of(const ForeignRun& run) {
+  const KernelTrace& trace = run.traces.front();
+  if (trace.world_size && *trace.world_size >= 1) return *trace.world_size;
+  const auto communicates = [](const KernelTrace& each) {
+    return std::ranges::any_of(each.kernels, [](const Kernel& kernel) {
+      return kernel.kind == imports::KernelClass::kCollective || kernel.collective || !kernel.other_collective.empty();
+    });
+  };
+  if (run.traces.size() == 1 && !trace.kernels.empty() && !communicates(trace)) return 1;
+  base::refuse(
+      trace.file,
+      "does not tell how many ranks ran (distributedInfo of torch.distributed); give a plan file for \"auto\"");
+}
+
 /// Samples and tokens of every embedding's input, within one marked iteration.
 struct Looks {
   std::vector<std::int64_t> sizes;
@@ -126,25 +154,28 @@ std::string_view precision_of(const std::string& type) {
 
 std::map<std::string, std::string> told_fields(const ForeignRun& run) {
   const KernelTrace& trace = run.traces.front();
-  if (!trace.world_size || *trace.world_size < 1) {
-    base::refuse(
-        trace.file,
-        "does not tell how many ranks ran (distributedInfo of torch.distributed); give a plan file for \"auto\"");
-  }
+  const int world = world_of(run);
   std::map<std::string, std::string> fields;
   int model = 1;
   for (const Axis& axis : kAxes) {
     int size = size_of_axis(trace, axis);
     // What is exchanged tells what groups are not named for.
     if (axis.field == "tensor" && size == 1) size = parts_of_products(trace);
-    if (axis.field == "pipeline" && size == 1 && is_piped(run)) size = std::max(1, *trace.world_size / model);
-    if (size < 1 || *trace.world_size % (model * size) != 0) size = 1;
+    if (axis.field == "pipeline" && size == 1 && is_piped(run)) size = std::max(1, world / model);
+    if (size < 1 || world % (model * size) != 0) size = 1;
     fields[std::string(axis.field)] = std::to_string(size);
     model *= std::max(1, size);
   }
-  const int data = std::max(1, *trace.world_size / model);
+  const int data = std::max(1, world / model);
   fields["data"] = std::to_string(data);
   fields["zero_stage"] = std::to_string(zero_stage(trace, data));
+  if (const int experts = expert_ranks(trace, data); experts > 1) fields["expert"] = std::to_string(experts);
+  const int tensor = std::stoi(fields["tensor"]);
+  // Groups of replicas scatter gradients too; groups of one size are told apart by nothing.
+  if (tensor > 1 && tensor != data && exchanges(trace, program::OpKind::kReduceScatter, tensor) &&
+      exchanges(trace, program::OpKind::kAllGather, tensor)) {
+    fields["sequence_parallel"] = "true";
+  }
   if (const auto precision = precision_of(trace.operand_type); !precision.empty()) fields["precision"] = precision;
   const Looks looks = looks_of(trace);
   if (looks.count == 0) return fields;

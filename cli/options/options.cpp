@@ -197,7 +197,10 @@ JobRequest resolve(const JobOptions& options) {
   program::Job& job = request.file.job;
   if (options.plan_path.empty()) job.plan.precision = simulator::best_precision(request.cluster);
   const auto& plan_fields = program::plan_fields();
-  for (const auto& [field, text] : options.told) program::set_field(job.plan, job.training, field, text);
+  for (const auto& [field, text] : options.told) {
+    if (field == "expert" && !job.model.experts) continue;  // what is exchanged all to all is something else then
+    program::set_field(job.plan, job.training, field, text);
+  }
   for (const auto& [field, text] : options.fields) {
     if (options.given.at(field)->empty()) continue;
     if (field == "total_tokens") {

@@ -38,11 +38,13 @@ ALARMS = {"loader", "garbage_collection", "host", "tokens", "experts", "other_wo
 SIZED = {"loader", "gc", "other_work", "checkpoint", "host", "slow_clock"}
 
 
-def model_file(folder):
+def model_file(folder, split):
     with open(os.path.join(HERE, "llama-10m.json"), encoding="utf-8") as file:
         model = json.load(file)
     model |= {"name": "llama-5m", "hidden": 256, "head_dim": 32, "ffn_hidden": 704, "vocab": 4096, "max_sequence": 128}
-    path = os.path.join(folder, "model.json")
+    if split == "ep":
+        model |= {"name": "moe-5m", "experts": {"count": 4, "top_k": 1, "every": 1, "dropless": True, "imbalance": 2}}
+    path = os.path.join(folder, "model-ep.json" if split == "ep" else "model.json")
     with open(path, "w", encoding="utf-8") as file:
         json.dump(model, file)
     return path
@@ -61,7 +63,7 @@ def explained(trivium, folder, out, split):
     """What explain says, or the line it refuses with."""
     ranks = job.RANKS[split]
     traces = [os.path.join(out, f"rank{rank}.json.gz") for rank in range(ranks)]
-    words = [trivium, "explain", "auto", "--model", model_file(folder), "--cluster", cluster_file(folder, ranks) + ":1",
+    words = [trivium, "explain", "auto", "--model", model_file(folder, split), "--cluster", cluster_file(folder, ranks) + ":1",
              "--json", "--trace", *traces]
     done = subprocess.run(words, capture_output=True, text=True, check=False)
     return json.loads(done.stdout) if done.returncode == 0 else done.stderr.strip()

@@ -186,13 +186,13 @@ TEST(ExplainForeign, RefusesTracesOfAnotherJob) {
               HasSubstr("whose micro-batches have 256 tokens on a rank"));
 }
 
+std::string written(const std::string& name, const std::string& content) {
+  const std::string path = (std::filesystem::path(testing::TempDir()) / name).string();
+  std::ofstream(path, std::ios::binary) << content;
+  return path;
+}
+
 TEST(ForeignFiles, AreRefusedByName) {
-  const std::filesystem::path folder = testing::TempDir();
-  const auto written = [&](const std::string& name, const std::string& content) {
-    const std::string path = (folder / name).string();
-    std::ofstream(path, std::ios::binary) << content;
-    return path;
-  };
   const std::string gpu = MadeTrace(3, 8).op("aten::mm", 0, 1).kernel("gemm", 1, 2).text();
   EXPECT_THAT(input_error([&] { read_foreign({written("a.txt", "hello")}); }), HasSubstr("a.txt: is no trace"));
   EXPECT_THAT(input_error([&] { read_foreign({written("b.json", "")}); }), HasSubstr("b.json: is empty"));
@@ -206,6 +206,20 @@ TEST(ForeignFiles, AreRefusedByName) {
   std::string odd = gpu;
   odd.replace(odd.find("\"cat\":\"kernel\""), 14, "\"cat\":\"cernel\"");
   EXPECT_NO_THROW(read_foreign({written("e.json", odd)}));  // operators are there
+}
+
+TEST(ForeignFiles, OneProcessThatCommunicatesWithNoneIsTheWholeJob) {
+  auto document = nlohmann::json::parse(MadeTrace(0, 1)
+                                            .op("aten::embedding", 0, 1, {{64, 8}, {2, 16}})
+                                            .kernel("gather", 1, 2)
+                                            .op("aten::mm", 3, 4, {{32, 8}, {8, 8}})
+                                            .kernel("gemm", 4, 9)
+                                            .text());
+  document.erase("distributedInfo");
+  const auto fields = told_fields(read_foreign({written("one.json", document.dump())}));
+  EXPECT_EQ(fields.at("data"), "1");
+  EXPECT_EQ(fields.at("micro_batch"), "2");
+  EXPECT_EQ(fields.at("sequence"), "16");
 }
 
 TEST(ForeignFiles, AnExportOfNsightIsARankForEveryProcessAtWork) {

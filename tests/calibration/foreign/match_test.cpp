@@ -57,6 +57,37 @@ TEST(Match, ProductsOfAGpuByTheShapesOfTheirOperators) {
   EXPECT_THAT(ops_of(trace), ElementsAre("qkv", "fc1", "fc2", "head", ""));
 }
 
+// Tensor ranks of the plan have 500 words each; this trainer left the head whole.
+TEST(Match, ProductsThatThePlanSplitsAreFoundWhole) {
+  PlanShapes shapes = small_shapes();
+  shapes.products.back().n = {500};
+  shapes.unsplit = {{"head", 64, {1000}, {128}}};
+  MadeTrace made;
+  made.op("aten::mm", 0, 5, {{128, 64}, {64, 1000}}).kernel("sm90_xmma_gemm_bf16", 10, 20);
+  made.op("aten::mm", 5, 9, {{128, 64}, {64, 160}}).kernel("nvjet_tst_128x256", 20, 30);
+  const imports::KernelTrace trace = made.read();
+  std::vector<std::string> whole, parts;
+  for (const Match& match : match_kernels(trace, shapes)) (match.unsplit ? whole : parts).push_back(match.op);
+  EXPECT_THAT(whole, ElementsAre("head"));
+  EXPECT_THAT(parts, testing::Contains("fc1"));
+}
+
+// As many tokens as chose them: no number of rows is another op's.
+TEST(Match, ExpertsHaveAnyNumberOfRows) {
+  PlanShapes shapes = small_shapes();
+  shapes.products.push_back({"expert_fc1", 64, {96, 48}, {32}, /*any_rows=*/true});
+  shapes.products.push_back({"expert_fc2", 48, {64}, {32}, /*any_rows=*/true});
+  shapes.expert_inner = {96, 48};
+  MadeTrace made;
+  made.op("aten::mm", 0, 5, {{37, 64}, {64, 48}}).kernel("gemm_1", 10, 20);
+  made.op("aten::mul", 5, 6, {{37, 48}, {37, 48}}).kernel("elementwise", 20, 21);
+  made.op("aten::mm", 6, 9, {{37, 48}, {48, 64}}).kernel("gemm_2", 21, 30);
+  made.op("aten::add", 9, 10, {{37, 64}, {37, 64}}).kernel("elementwise", 30, 31);
+  std::vector<std::string> ops;
+  for (const Match& match : match_kernels(made.read(), shapes)) ops.push_back(match.op);
+  EXPECT_THAT(ops, ElementsAre("expert_fc1", "activation", "expert_fc2", "route"));
+}
+
 // The query's matrix and the output's have one shape: the first product after an attention is its output's. Going back
 // the output's gradients come last before the attention's.
 TEST(Match, OfTwoProductsWithOneShapeTheOneAfterAttentionIsItsOutput) {

@@ -31,7 +31,7 @@ run_certainty() {
   configure release
   build release --target trivium-certainty
   exec build/release/bin/trivium-certainty validation/left_out.csv validation/own_runs.csv validation/micro \
-    hardware_profiles/measured/errors.json validation/runs/*.csv -- validation/runs_modern/*.csv
+    hardware_profiles/measured/errors.json validation/runs/*.csv -- validation/runs_modern/*.csv validation/runs_2026/*.csv
 }
 
 run_fidelity() {

@@ -6,6 +6,7 @@
 #include <string_view>
 #include <utility>
 
+#include "calibration/measurements/published_notes.h"
 #include "models/load.h"
 
 namespace trivium::calibration {
@@ -20,9 +21,10 @@ struct Family {
 };
 
 // The first prefix that fits. Llama shapes are the default of gated MLPs, GPT-2 blocks of others.
-constexpr std::array<Family, 12> kFamilies{{
+constexpr std::array<Family, 13> kFamilies{{
     {"deepseek-v3", {}, false, "deepseek-v3"},
     {"gpt-oss-120b", {}, false, "gpt-oss-120b"},
+    {"gpt-oss-20b", {}, false, "gpt-oss-20b"},
     {"deepseek", "latent attention (MLA) is not replayed from tables yet"},
     {"kimi", "latent attention (MLA) is not replayed from tables yet"},
     {"nemotron-h", "layers of Mamba are not models that Trivium knows"},
@@ -44,12 +46,11 @@ const Family* family_of(const CsvTable::Row& row) {
 
 /// Why a row is not of the shipped shape that its name says.
 std::optional<std::string> difference_from(const CsvTable::Row& row, const models::Model& shape) {
-  const std::array<std::pair<const char*, std::int64_t>, 6> widths{{{"hidden", shape.hidden},
+  const std::array<std::pair<const char*, std::int64_t>, 5> widths{{{"hidden", shape.hidden},
                                                                     {"heads", shape.heads},
                                                                     {"experts", shape.experts->count},
                                                                     {"topk", shape.experts->top_k},
-                                                                    {"moe_ffn", shape.ffn_hidden},
-                                                                    {"vocab", shape.vocab}}};
+                                                                    {"moe_ffn", shape.ffn_hidden}}};
   for (const auto& [column, width] : widths) {
     if (row.count(column, width) == width) continue;
     return fmt::format("{} {}: {} has {}", column, row.given(column), shape.name, width);
@@ -63,6 +64,8 @@ models::Model shipped(const CsvTable::Row& row, std::string_view shape) {
   model.source = row.text("source");
   model.layers = row.integer("layers", 1, CsvTable::Row::kMostCounted);
   model.max_sequence = row.integer("seq", 1, CsvTable::Row::kMostCounted);
+  model.vocab = row.integer("vocab", 1, CsvTable::Row::kMostCounted);  // benchmarks bring their own tokenizers
+  if (noted_mtp(row) > 0) model.mtp = models::MultiToken{.depth = noted_mtp(row)};
   const bool in_front = model.experts->every == 1;  // else tables count the dense layers between mixtures
   if (in_front && !row.given("dense_layers").empty()) {
     model.experts->dense_layers = row.integer("dense_layers", 0, model.layers - 1);

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdlib>
 #include <map>
@@ -10,6 +11,7 @@
 
 #include "base/units.h"
 #include "calibration/measurements/published_model.h"
+#include "calibration/measurements/published_notes.h"
 #include "calibration/measurements/stage_balance.h"
 #include "hardware_profiles/load.h"
 #include "hardware_profiles/part_of_node.h"
@@ -50,8 +52,7 @@ const std::vector<std::string> kColumns = {"case",
                                            "notes"};
 
 const std::vector<std::string> kYesNo = {"yes", "no"};
-const std::vector<std::string> kRecompute = {"none", "selective", "full"};  // order of program::Recompute
-constexpr std::string_view kSelectiveMixture = "selective-moe";
+const std::vector<std::string> kRecompute = {"none", "selective", "full"};      // order of program::Recompute
 const std::vector<std::string> kAttention = {"unfused", "flash"};               // order of program::Attention
 const std::vector<std::string> kPrecisions = {"fp64", "fp32", "bf16", "fp16"};  // order of program::DType
 const std::vector<std::string> kTiers = {"A", "B", "C"};
@@ -91,24 +92,12 @@ Reason why_not_this_precision(const CsvTable::Row& row) {
   return fmt::format("precision {}: not one of the plan", row.text("precision"));
 }
 
-/// What selective recomputation drops: Megatron's modules, noted where a table's rows were traced to their recipes
-/// ("modules:layernorm+moe_act"). Nothing where the plan has no such module.
-std::optional<std::vector<program::Module>> modules_of(const CsvTable::Row& row) {
-  if (row.text("recompute") == kSelectiveMixture) return std::vector{program::Module::kMixture};
-  constexpr std::string_view kNote = "modules:";
-  const std::string& notes = row.text("notes");
-  std::vector<program::Module> modules;
-  std::size_t at = notes.find(kNote);
-  if (row.text("recompute") != "selective" || at == std::string::npos) return modules;
-  for (at += kNote.size(); at < notes.size();) {
-    const std::size_t end = std::min(notes.find_first_not_of("abcdefghijklmnopqrstuvwxyz_", at), notes.size());
-    const auto module = program::module_named(notes.substr(at, end - at));
-    if (!module) return std::nullopt;
-    modules.push_back(*module);
-    if (end == notes.size() || notes[end] != '+') break;
-    at = end + 1;
-  }
-  return modules;
+/// Replicas: where a row does not say, what the rest of the split leaves of the devices, if that is a whole number.
+std::int64_t replicas_of(const CsvTable::Row& row) {
+  if (!row.text("dp").empty()) return row.count("dp");
+  const std::int64_t gpus = row.integer("gpus", 1, CsvTable::Row::kMostCounted);
+  const std::int64_t split = row.count("tp") * row.count("cp") * row.count("pp");
+  return std::max<std::int64_t>(1, gpus / split);
 }
 
 /// Recipes of LoRA (adapters_of) leave recomputation off, and their rows do not say so.
@@ -118,10 +107,10 @@ bool recipe_recomputes_nothing(const CsvTable::Row& row) {
 
 /// Columns of the split that the source does not print.
 Reason why_no_split(const CsvTable::Row& row) {
-  for (const char* column :
-       {"micro_batch", "tp", "pp", "dp", "sequence_parallel", "zero_stage", "global_batch", "attention"}) {
+  for (const char* column : {"micro_batch", "tp", "pp", "zero_stage", "global_batch", "attention"}) {
     if (row.text(column).empty()) return fmt::format("{} is not given", column);
   }
+  if (row.text("sequence_parallel").empty() && row.text("tp") != "1") return "sequence_parallel is not given";
   if (row.text("vpp").empty() && row.text("pp") != "1") return "vpp is not given";
   if (row.text("recompute").empty()) {
     if (recipe_recomputes_nothing(row)) return std::nullopt;
@@ -137,7 +126,7 @@ Reason why_no_split(const CsvTable::Row& row) {
 /// Experts of a plan lie on neighbouring replicas, each split over neighbouring tensor ranks or whole on one of them.
 Reason why_no_experts(const CsvTable::Row& row) {
   if (row.given("experts").empty()) return std::nullopt;
-  const std::int64_t tensor = row.count("tp"), expert = row.count("ep"), data = row.count("dp");
+  const std::int64_t tensor = row.count("tp"), expert = row.count("ep"), data = replicas_of(row);
   const std::int64_t expert_tensor = row.count("etp", tensor);
   if (tensor % expert_tensor != 0) {
     return fmt::format("experts split over {} of {} tensor ranks, which it does not divide", expert_tensor, tensor);
@@ -205,7 +194,7 @@ Reason why_unknown_word(const CsvTable::Row& row) {
 /// Ranks that the split makes, against `gpus`.
 Reason why_no_ranks(const CsvTable::Row& row) {
   const std::int64_t tensor = row.count("tp"), context = row.count("cp"), pipeline = row.count("pp"),
-                     data = row.count("dp"), gpus = row.integer("gpus", 1, CsvTable::Row::kMostCounted);
+                     data = replicas_of(row), gpus = row.integer("gpus", 1, CsvTable::Row::kMostCounted);
   if (tensor * context * pipeline * data == gpus) return std::nullopt;
   const std::string cp = context > 1 ? fmt::format(" x cp {}", context) : "";
   return fmt::format("gpus: tp {}{} x pp {} x dp {} are {} ranks, not {}", tensor, cp, pipeline, data,
@@ -218,14 +207,6 @@ Reason why_unsupported(const CsvTable::Row& row) {
     if (Reason reason = why(row)) return reason;
   }
   return std::nullopt;
-}
-
-bool notes_deepep(const CsvTable::Row& row) {
-  return row.text("notes").find("moe_flex_dispatcher_backend=deepep") != std::string::npos;
-}
-
-bool notes_flex_dispatcher(const CsvTable::Row& row) {
-  return row.text("notes").find("moe_flex_dispatcher_backend=") != std::string::npos;
 }
 
 /// The variant of a stack that switches of a recipe show, noted where a table's rows were traced to their recipes: the
@@ -270,8 +251,7 @@ void set_overlap(const CsvTable::Row& row, const program::StackTraits& stack, pr
   const bool noted = row.text("notes").find("TP_COMM_OVERLAP=1") != std::string::npos;
   const bool usual = stack.overlaps_tensor_collectives || noted;
   plan.overlap.tensor = plan.tensor > 1 && (tensor.empty() ? usual : tensor != "no");
-  // A switch of Megatron-Bridge's recipes, noted where a table's rows were traced to them.
-  const bool pairs = row.text("notes").find("moe_a2a_overlap=True") != std::string::npos;
+  const bool pairs = notes_paired_passes(row);
   plan.overlap.expert = plan.expert > 1 && (pairs || plan.schedule == program::paired_in_v().schedule);
 }
 
@@ -311,7 +291,7 @@ program::Plan plan_of(const CsvTable::Row& row, const program::StackTraits& stac
   plan.context = degree("cp");
   plan.pipeline = degree("pp");
   plan.virtual_stages = plan.pipeline > 1 ? degree("vpp") : 1;  // a stage that is alone has one, whatever is printed
-  plan.data = degree("dp");
+  plan.data = static_cast<int>(replicas_of(row));
   if (!row.given("experts").empty()) {
     plan.expert = degree("ep");
     const auto expert_tensor = static_cast<int>(row.count("etp", plan.tensor));
@@ -417,7 +397,10 @@ void read_job(const CsvTable::Row& row, PublishedRun& run) {
   }
   // Megatron counts embedding and loss as a layer each where a recipe says so (account_for_embedding_in_pipeline_split,
   // Llama 3.1 405B on 128 chunks), and equal chunks leave them alone in theirs.
-  if (stages > 2 && stages == run.job.model.layers + 2) {
+  const std::vector<int> layout = noted_layout(row);
+  if (!layout.empty() && static_cast<int>(layout.size()) == stages) {
+    run.job.plan.stage_layers = layout;
+  } else if (stages > 2 && stages == run.job.model.layers + 2) {
     run.job.plan.stage_layers.assign(static_cast<std::size_t>(stages), 1);
     run.job.plan.stage_layers.front() = run.job.plan.stage_layers.back() = 0;
   }
@@ -447,6 +430,9 @@ PublishedRun read_published_run(const CsvTable::Row& row) {
   run.software = row.text("software");
   run.precision = row.text("precision");
   run.allocated = !row.given("software_version").empty();
+  run.version = row.given("software_version");
+  run.graphs = row.given("cuda_graph");
+  run.dispatch = notes_deepep(row) ? "deepep" : notes_flex_dispatcher(row) ? "hybrid" : "all-to-all";
   run.tier = kTiers[row.one_of("tier", kTiers)];
   read_job(row, run);
   read_figures(row, run);

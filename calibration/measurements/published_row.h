@@ -20,8 +20,10 @@ struct PublishedRun {
   std::optional<double> peak_bytes;
   bool allocated = false;  ///< `peak_bytes` is what PyTorch's allocator gave out, as newer tables print it
   std::optional<std::string> unsupported;  ///< why it cannot be replayed
-  std::string sweep;  ///< equal for runs of one source, machine, stack, model, GPU count and global batch
-  std::string plan;   ///< equal for runs of a sweep that were run the same way
+  std::string sweep;             ///< equal for runs of one source, machine, stack, model, GPU count and global batch
+  std::string plan;              ///< equal for runs of a sweep that were run the same way
+  std::string version;           ///< of the software, as the table prints it
+  std::string graphs, dispatch;  ///< what the row says of CUDA graphs and of the dispatcher to experts
 
   /// Whether a prediction of its time can be compared.
   bool timed() const { return ran && !unsupported; }

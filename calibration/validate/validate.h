@@ -124,7 +124,7 @@ Validation validate_log(const program::PlanFile& plan, const imports::TrainingLo
 /// Replays a table of published runs (validation/README.md has the columns). Errors: Failure(kInput) as
 /// `FILE:LINE: column: …`; what the simulator cannot replay is an unsupported row, not an error.
 Validation validate_published(const std::filesystem::path& csv);
-/// Of these runs.
+/// Of these runs, whose rows are in their order.
 Validation validate_published(const std::vector<PublishedRun>& runs);
 
 /// Seconds of an iteration as predicted, a crowded allocator counted; none of a run that cannot be replayed.

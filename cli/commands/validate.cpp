@@ -17,6 +17,7 @@
 #include "calibration/measurements/published_runs.h"
 #include "calibration/measurements/training_log.h"
 #include "calibration/validate/history.h"
+#include "calibration/validate/pairs.h"
 #include "cli/options/command.h"
 #include "cli/options/options.h"
 #include "cli/render/output.h"
@@ -31,10 +32,20 @@ namespace {
 constexpr const char* kNotJudged = "C";  // the tier of cases that count in no error
 
 struct ValidateOptions {
-  std::string plan, record, cluster, runs, case_name, output, history, csv, html;
+  std::string plan, record, cluster, case_name, output, history, csv, html;
+  std::vector<std::string> runs;    ///< tables
   std::optional<double> max_error;  ///< none: not judged
-  bool json = false, verbose = false;
+  bool json = false, verbose = false, pairs = false;
 };
+
+/// All rows of the tables, in their order.
+std::vector<calibration::PublishedRun> runs_of(const std::vector<std::string>& tables) {
+  std::vector<calibration::PublishedRun> runs;
+  for (const std::string& table : tables) {
+    for (calibration::PublishedRun& run : calibration::read_published_runs(table)) runs.push_back(std::move(run));
+  }
+  return runs;
+}
 
 /// A run says nothing about another plan.
 void require_same_job(const program::PlanFile& plan, const program::RunRecord& record, const ValidateOptions& options) {
@@ -106,11 +117,11 @@ std::string case_line(const calibration::ValidationRow& row) {
 
 /// One row of a table, and its plan as a file, where one is requested.
 calibration::Validation validate_case(const ValidateOptions& options) {
-  const calibration::PublishedRun run = calibration::read_published_run(options.runs, options.case_name);
+  const calibration::PublishedRun run = calibration::read_published_run(options.runs.front(), options.case_name);
   if (!options.output.empty()) {
     if (run.unsupported) {
-      throw base::Failure(base::ErrorKind::kInput,
-                          fmt::format("{}: {} has no plan: {}", options.runs, options.case_name, *run.unsupported));
+      throw base::Failure(base::ErrorKind::kInput, fmt::format("{}: {} has no plan: {}", options.runs.front(),
+                                                               options.case_name, *run.unsupported));
     }
     base::write_file_atomically(options.output,
                                 base::json_text(program::to_json(calibration::plan_file_of(run)), 2) + "\n");
@@ -125,10 +136,10 @@ calibration::Validation validate(const ValidateOptions& options) {
   const bool is_table = options.plan.empty() && options.cluster.empty() && !options.runs.empty();
   if (!is_one && !is_table) {
     throw base::Failure(base::ErrorKind::kUsage,
-                        "give a run record, a plan and its run record, or --runs FILE.csv alone");
+                        "give a run record, a plan and its run record, or --runs FILE.csv... alone");
   }
   if (is_one) return validate_one(options);
-  return options.case_name.empty() ? calibration::validate_published(options.runs) : validate_case(options);
+  return options.case_name.empty() ? calibration::validate_published(runs_of(options.runs)) : validate_case(options);
 }
 
 /// The judged case with the largest error; null where there is none.
@@ -197,21 +208,40 @@ void run_history(const ValidateOptions& options) {
   if (options.max_error) judge_last(history, *options.max_error);
 }
 
+/// Pairs of rows of all tables that differ in one setting.
+void run_pairs(const ValidateOptions& options) {
+  if (options.runs.empty() || !options.case_name.empty() || !options.csv.empty() || !options.html.empty() ||
+      options.max_error) {
+    throw base::Failure(base::ErrorKind::kUsage,
+                        "--pairs compares rows of tables; give --runs FILE.csv..., without --case, --csv, --html and "
+                        "--max-error");
+  }
+  const std::vector<calibration::PublishedRun> runs = runs_of(options.runs);
+  const calibration::Validation validation = calibration::validate_published(runs);
+  const std::vector<calibration::PairOfRuns> pairs = calibration::find_pairs(runs, validation.rows);
+  if (!options.json) return print(calibration::to_table(pairs));
+  nlohmann::json json = calibration::to_json(validation);
+  calibration::add_pairs(json, pairs);
+  print_json(json);
+}
+
 void run(const ValidateOptions& options) {
   if (options.max_error && !(*options.max_error >= 0)) {
     throw base::Failure(base::ErrorKind::kUsage, "--max-error: must be a share, 0 or more; 0.1 is 10 %");
   }
-  if (!options.case_name.empty() && options.runs.empty()) {
+  if (!options.case_name.empty() && options.runs.size() != 1) {
     throw base::Failure(base::ErrorKind::kUsage, "--case names a row of a table; give --runs FILE.csv too");
   }
   if (!options.output.empty() && options.case_name.empty()) {
     throw base::Failure(base::ErrorKind::kUsage, "-o writes the plan of one row; give --runs FILE.csv --case NAME too");
   }
   if (!options.history.empty()) return run_history(options);
+  if (options.pairs) return run_pairs(options);
   const calibration::Validation validation = validate(options);
   if (!options.csv.empty()) base::write_file_atomically(options.csv, calibration::to_csv(validation));
   if (!options.html.empty()) {
-    const std::string title = options.runs.empty() ? options.plan + " and " + options.record : options.runs;
+    const std::string title = options.runs.empty() ? options.plan + " and " + options.record
+                                                   : fmt::format("{}", fmt::join(options.runs, ", "));
     base::write_file_atomically(options.html, report::validation_page(validation, "trivium validate: " + title));
   }
   if (options.json) {
@@ -236,10 +266,12 @@ void add_validate(CLI::App& app, int& exit_code) {
           "Where a plan is given: what `trivium run --record` wrote, or a log of Megatron-LM, DeepSpeed or torchtitan")
       ->type_name("FILE");
   command->add_option("--cluster", options->cluster, "Override the plan's cluster");
-  command->add_option("--runs", options->runs, "Table of published runs")->type_name("FILE.csv");
+  command->add_option("--runs", options->runs, "Tables of published runs")->type_name("FILE.csv");
   command->add_option("--case", options->case_name, "Only this row of --runs")->type_name("NAME");
   add_output(*command, "-o,--output", options->output, "Write the plan of --case as a file for `trivium simulate`",
              OutputKind::kPlan);
+  command->add_flag("--pairs", options->pairs,
+                    "Of --runs: the effect of one setting, between rows that differ in no other");
   command->add_option("--max-error", options->max_error, "Fail (exit 1) when a case is off by more, as a share: 0.1");
   add_output(*command, "--csv", options->csv, "Also write rows and groups as a table", OutputKind::kTable);
   add_output(*command, "--html", options->html, "Also write one page with pictures", OutputKind::kPage);

@@ -7,6 +7,7 @@
 
 #include "calibration/measurements/published_row.h"
 #include "models/load.h"
+#include "program/plan/fields.h"
 #include "program/plan/job_json.h"
 
 namespace trivium::calibration {
@@ -68,6 +69,48 @@ TEST(PublishedRow, OfLlama4KnowsWhichLayersAreMixtures) {
   EXPECT_EQ(job.model.window, models::load_model("llama4-maverick").window);
   EXPECT_EQ(job.plan.virtual_stages, 1);
   EXPECT_EQ(job.plan.expert, 128);
+}
+
+// As MLPerf Training v6.0's rows say it: 61 layers on 16 chunks, four on each but the last, which has one, the module
+// of multi-token prediction and the loss.
+TEST(PublishedNote, OfMlperfLaysOutChunksAndPairsPasses) {
+  const std::string notes =
+      "\"MTP 1 layer; layout Et*4|(t*4|)*14tmL (16 chunks); HybridEP, 1F1B a2a overlap; recompute modules mlp\"";
+  const std::string row = row_of_today(
+      "D,s,mlperf-gb200-nvl72,megatron-nemo-mlperf,512,4,61,7168,128,4096,129280,15360,1,2,4,4,64,yes,1,selective,"
+      "fp8,flash,yes,,30,,A," +
+      notes + ",deepseek-v3,128,,18432,yes,256,8,2048,2048,3,1,32,1,,mxfp8,,pretrain");
+  const PublishedRun run = read_published_run(CsvTable(row, "runs.csv").row(0));
+  EXPECT_EQ(run.unsupported.value_or("none"), "none");
+  std::vector<int> layers(16, 4);
+  layers.back() = 1;
+  EXPECT_EQ(run.job.plan.stage_layers, layers);
+  EXPECT_EQ(run.job.model.mtp_depth(), 1);
+  EXPECT_TRUE(run.job.plan.overlap.expert);
+  EXPECT_EQ(text_of(run.job.plan, "recompute_modules"), "mlp");
+  EXPECT_EQ(run.dispatch, "hybrid");
+}
+
+// A layout that is none, or that is endless, is not read.
+TEST(PublishedNote, LeavesOutLayoutsThatAreNone) {
+  for (const std::string layout : {"(t|", "t)", "t*99999999|L", "((((((((((t))))))))))"}) {
+    const std::string row = row_of_today(
+        "D,s,dgx-h100,megatron-bridge,8,8,32,4096,32,4096,32000,64,1,1,2,1,4,no,1,none,bf16,flash,yes,,5,,"
+        "A,layout " +
+        layout + ",llama2-7b,,,11008,yes,,,,,,1,,,,,,pretrain");
+    EXPECT_TRUE(read_published_run(CsvTable(row, "runs.csv").row(0)).job.plan.stage_layers.empty()) << layout;
+  }
+}
+
+// Replicas are what the rest of the split leaves of the devices; without tensor ranks nothing is sequence parallel.
+TEST(PublishedRow, FillsInWhatTheSplitSays) {
+  const std::string row = row_of_today(
+      "D,s,dgx-h100,megatron-bridge,16,8,32,4096,32,4096,32000,64,1,1,2,1,,,1,none,bf16,flash,yes,,5,,A,,"
+      "llama2-7b,,,11008,yes,,,,,,1,,,,,,pretrain");
+  const PublishedRun run = read_published_run(CsvTable(row, "runs.csv").row(0));
+  EXPECT_EQ(run.unsupported.value_or("none"), "none");
+  EXPECT_EQ(run.job.plan.data, 8);
+  EXPECT_FALSE(run.job.plan.sequence_parallel);
 }
 
 // 126 layers fill 128 chunks where embedding and loss count as one each, and have the first and last for themselves.

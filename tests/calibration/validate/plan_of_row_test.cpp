@@ -23,7 +23,7 @@ const std::filesystem::path kRuns = std::filesystem::path(TRIVIUM_SOURCE_DIR) / 
 TEST(PlanOfRow, IsPredictedAsTheRow) {
   constexpr std::size_t kStride = 37;
   std::size_t rows = 0, predicted = 0;
-  for (const auto& folder : {kRuns, kRuns.parent_path() / "runs_modern"}) {
+  for (const auto& folder : {kRuns, kRuns.parent_path() / "runs_modern", kRuns.parent_path() / "runs_2026"}) {
     for (const auto& table : std::filesystem::directory_iterator(folder)) {
       if (table.path().extension() != ".csv") continue;
       for (const PublishedRun& run : read_published_runs(table.path())) {

@@ -60,7 +60,7 @@ set(CPACK_DEBIAN_DEV_PACKAGE_NAME libtrivium-dev)
 set(CPACK_DEBIAN_DEV_PACKAGE_SECTION libdevel)
 set(CPACK_DEBIAN_DEV_PACKAGE_SHLIBDEPS OFF)
 set(CPACK_DEBIAN_DEV_PACKAGE_DEPENDS
-  "trivium (= ${PROJECT_VERSION}), nlohmann-json3-dev (>= 3.11), libfmt-dev (>= 9), libeigen3-dev (>= 3.4), libsqlite3-dev, zlib1g-dev")
+  "trivium (= ${PROJECT_VERSION}), nlohmann-json3-dev (>= 3.11), libfmt-dev (>= 9), libeigen3-dev (>= 3.4), libsqlite3-dev, zlib1g-dev, libyaml-cpp-dev (>= 0.7)")
 set(CPACK_DEBIAN_DEV_DESCRIPTION "libraries and headers of Trivium, the planner of GPT training
 Planner, simulator and their parts as static libraries, with a package for
 CMake: find_package(Trivium).")

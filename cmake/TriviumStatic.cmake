@@ -22,6 +22,17 @@ macro(trivium_choose_fmt)
   endif()
 endmacro()
 
+# TRIVIUM_YAML: yaml-cpp, whose package names the shared library; linked statically, the archive next to it.
+macro(trivium_choose_yaml)
+  set(TRIVIUM_YAML yaml-cpp)
+  if(TRIVIUM_STATIC)
+    find_library(TRIVIUM_YAML_ARCHIVE NAMES libyaml-cpp.a)
+    if(TRIVIUM_YAML_ARCHIVE)
+      set(TRIVIUM_YAML ${TRIVIUM_YAML_ARCHIVE})
+    endif()
+  endif()
+endmacro()
+
 function(trivium_link_statically target)
   if(TRIVIUM_STATIC)
     target_link_options(${target} PRIVATE -static-libstdc++ -static-libgcc)

@@ -1,7 +1,7 @@
 # Packages of Debian and Ubuntu: what commands need, installed where it is missing. Part of ./dev.
 
 apt_options=(-o DPkg::Lock::Timeout=300)
-build_packages=(g++ cmake ninja-build libeigen3-dev nlohmann-json3-dev libcli11-dev libfmt-dev libpcre2-dev libsqlite3-dev zlib1g-dev)
+build_packages=(g++ cmake ninja-build libeigen3-dev nlohmann-json3-dev libcli11-dev libfmt-dev libpcre2-dev libsqlite3-dev zlib1g-dev libyaml-cpp-dev)
 test_packages=("${build_packages[@]}" libgtest-dev libgmock-dev python3)
 # With fonts: without one, text has no glyphs.
 gui_packages=(qt6-base-dev qt6-svg-dev libsimdjson-dev fonts-dejavu-core)
@@ -53,7 +53,7 @@ gpu_pack() {
   rm -rf build/gpu-packages
   mkdir -p build/gpu-packages
   dpkg -L libeigen3-dev nlohmann-json3-dev libcli11-dev libfmt-dev libfmt9 libgtest-dev libgmock-dev googletest \
-    libpcre2-dev libpcre2-8-0 libsqlite3-dev libsqlite3-0 zlib1g-dev zlib1g |
+    libpcre2-dev libpcre2-8-0 libsqlite3-dev libsqlite3-0 zlib1g-dev zlib1g libyaml-cpp-dev libyaml-cpp0.7 |
     grep -E '^/usr/(include|lib|share/(eigen3|cmake|nlohmann_json)|src)' | sort -u >build/gpu-packages.list
   tar -C / --no-recursion -cf - -T build/gpu-packages.list 2>/dev/null | tar -C build/gpu-packages -xf -
   rm build/gpu-packages.list

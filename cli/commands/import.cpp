@@ -118,7 +118,7 @@ void add_import(CLI::App& app, int& exit_code) {
   command
       ->add_option(
           "FILE", options->file,
-          "Shell script, log with Megatron's arguments, DeepSpeed JSON, torchtitan's TOML, Megatron-Bridge's Python")
+          "Shell script, YAML, log with Megatron's arguments, DeepSpeed JSON, torchtitan's TOML, Megatron-Bridge's Python")
       ->required()
       ->type_name("FILE");
   command->add_option("--from", options->from, "The trainer; default: recognised by its content")

@@ -138,6 +138,10 @@ class AccelerateExport {
     }
     if (plan_.sequence_parallel) lose("sequence_parallel", "the tensor plan of the script decides");
     if (plan_.bucket_bytes > 0) lose("bucket_bytes", "gradients are reduced block by block");
+    if (plan_.reduce_dtype != plan_.precision) {  // accelerate/utils/dataclasses.py, set_mixed_precision
+      lose("reduce_dtype", fmt::format("{}; FSDP reduces in mixed_precision's width", name_of(plan_.reduce_dtype)),
+           std::string(name_of(plan_.precision)));
+    }
   }
 
   void script_has_to(bool is_ddp) {

@@ -14,6 +14,7 @@ namespace trivium::planner::launch {
 struct Argument {
   std::string name;
   std::vector<std::string> values;  ///< none: a switch
+  int line = 0;                     ///< of a file of settings; 0: not known
   bool operator==(const Argument&) const = default;
 };
 

@@ -50,20 +50,16 @@ void read_kinds(Settings& settings, Model& model, std::vector<Loss>& losses) {
     if (*glu != "swiglu" && *glu != "geglu")
       losses.push_back({"--glu-activation", base::one_line(*glu) + " taken as geglu"});
   }
-  if (settings.has({"embed-layernorm", "use-embedding-layernorm"})) {
-    losses.push_back(
-        {"--embed-layernorm", "the norm of the embeddings is not modelled; its time and memory are small"});
-  }
   if (settings.has({"squared-relu"})) {
     model.activation = Activation::kSquaredRelu;
   }
   model.head_norms = settings.has({"qk-layernorm"});
-  model.embedding_norm = settings.has({"embed-layernorm"});
+  model.embedding_norm = settings.has({"embed-layernorm", "use-embedding-layernorm"});
   model.norm_epsilon = settings.number({"norm-epsilon", "layernorm-epsilon"}).value_or(model.norm_epsilon);
   const std::string positions = settings.text({"position-embedding-type"}).value_or("learned_absolute");
   if (positions == "learned_absolute") {
     model.positions = Positions::kLearned;
-  } else if (positions == "none" || positions == "alibi") {  // ALiBi adds a slope to scores: no parameters
+  } else if (positions == "none") {
     model.positions = Positions::kNone;
   } else if (positions == "alibi") {
     model.positions = Positions::kAlibi;
@@ -133,7 +129,7 @@ void read_experts(Settings& settings, Model& model, std::vector<Loss>& losses) {
 }
 
 /// Multi-head latent attention. Keys and queries are as wide as their two parts together.
-void read_latent(Settings& settings, Model& model) {
+void read_latent(Settings& settings, Model& model, std::vector<Loss>& losses) {
   if (!settings.has({"multi-latent-attention"})) return;
   models::Latent latent;
   latent.query_rank = settings.count({"q-lora-rank"}).value_or(0);
@@ -143,6 +139,10 @@ void read_latent(Settings& settings, Model& model) {
   latent.value_dim = needed(settings, "v-head-dim");
   model.head_dim = latent.plain_dim + latent.rotary_dim;
   model.latent = latent;
+  // core/transformer/multi_latent_attention.py: the norms are those of the latents, and no product before the heads has
+  // a bias.
+  if (!model.head_norms) losses.push_back({"--qk-layernorm", "not set; latents are taken with their norms"});
+  model.head_norms = model.qkv_bias = false;
 }
 
 bool same_shape(Model a, const Model& b) {
@@ -187,7 +187,7 @@ Model read_model(Settings& settings, const ImportRequest& request, std::vector<L
   const auto gated_default = model.hidden * 8 / 3 / 64 * 64;
   model.ffn_hidden = settings.count({"ffn-hidden-size"}).value_or(model.gated() ? gated_default : 0);
   read_experts(settings, model, losses);
-  read_latent(settings, model);
+  read_latent(settings, model, losses);
   if (is_given) return *request.model;
   if (model.max_sequence == 0) model.max_sequence = settings.count({"seq-length"}).value_or(0);
   if (model.max_sequence == 0) settings.fail("--seq-length is missing");
@@ -248,7 +248,8 @@ void read_training(Settings& settings, const ImportRequest& request, program::Jo
   t.dropout = settings.number({"hidden-dropout"}).value_or(0.1);
   const double attention = settings.number({"attention-dropout"}).value_or(0.1);
   if (attention != t.dropout) losses.push_back({"--attention-dropout", "taken as --hidden-dropout"});
-  t.seed = static_cast<std::uint64_t>(settings.count({"seed"}, 0, kMost).value_or(1234));
+  const bool is_seed_known = settings.text({"seed"}).value_or("").find('$') == std::string::npos;
+  t.seed = static_cast<std::uint64_t>(is_seed_known ? settings.count({"seed"}, 0, kMost).value_or(1234) : 1234);
   const std::string decay = settings.text({"lr-decay-style"}).value_or("cosine");
   if (decay != "cosine") losses.push_back({"--lr-decay-style", base::one_line(decay) + " taken as cosine"});
 }

@@ -31,6 +31,8 @@ class Settings {
   /// The name as the file has it: "--name", or the assigned name.
   std::string spelled(const std::string& name) const;
   [[noreturn]] void fail(const std::string& what) const;
+  /// The same with the line of the argument, where it has one.
+  [[noreturn]] void fail_at(const Argument& argument, const std::string& what) const;
 
   /// Those nobody asked for.
   std::vector<Argument> unread() const;

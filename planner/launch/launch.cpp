@@ -4,15 +4,14 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
 #include <nlohmann/json.hpp>
-#include <regex>
-#include <sstream>
 #include <variant>
 #include <vector>
 
 #include "base/error.h"
 #include "planner/launch/export_parts.h"
+#include "planner/launch/forms/forms.h"
+#include "planner/launch/yaml/yaml.h"
 #include "program/lower/lower.h"
 #include "program/plan/fields.h"
 #include "program/plan/job_json.h"
@@ -147,54 +146,30 @@ std::optional<program::Plan> as_launched(const program::Job& job, const std::vec
   return any ? std::optional(launched.plan) : std::nullopt;
 }
 
+namespace {
+
+/// A log with Megatron's table of arguments may begin like YAML ("WARNING: ...").
+bool is_yaml(const ImportRequest& request) {
+  return forms::in_braces(request) ||
+         (yaml::is_document(request.text) && request.text.find("--- arguments ---") == std::string::npos);
+}
+
+}  // namespace
+
 Trainer trainer_of(const ImportRequest& request) {
   const std::string& text = request.text;
-  const std::string& where = request.where;
   const auto has = [&](std::string_view part) { return text.find(part) != std::string::npos; };
-  if (has("distributed_type:") && has("compute_environment:")) {
-    throw base::Failure(base::ErrorKind::kInput,
-                        fmt::format("{}: accelerate's YAML is not read: it says neither model nor batch. Import the "
-                                    "DeepSpeed JSON that it names, or plan with --for fsdp2 and the same fields",
-                                    where));
-  }
+  if (is_yaml(request)) return forms::form_of(forms::document_of(request).root, request.where).trainer;
   if (has("megatron.bridge")) return Trainer::kMegatronBridge;
   if (has("fully_shard(")) return Trainer::kFsdp2;
   if (has("torchtitan") || has("\n[parallelism]")) return Trainer::kTorchtitan;
   return is_deepspeed(request) ? Trainer::kDeepspeed : Trainer::kMegatron;
 }
 
-namespace {
-
-/// The arguments of a YAML of Megatron-LM's functional tests, as the command line that its launcher makes of
-/// MODEL_ARGS: `--name: value`, where true is an option without a value, false and null are none. Empty where the text
-/// is no such file.
-std::string arguments_of_model_args(const std::string& text) {
-  static const std::regex kArgument(R"re(^\s+(--[\w-]+):\s*(?:"([^"]*)"|'([^']*)'|([^#]*?))\s*(?:#.*)?$)re");
-  std::istringstream lines(text);
-  std::string arguments;
-  bool inside = false;
-  for (std::string line; std::getline(lines, line);) {
-    if (line.find_first_not_of(" \t\r") == std::string::npos) continue;
-    if (std::isspace(static_cast<unsigned char>(line.front())) == 0) {
-      inside = line.starts_with("MODEL_ARGS:");
-      continue;
-    }
-    std::smatch found;
-    if (!inside || !std::regex_match(line, found, kArgument)) continue;
-    const std::string value = found[2].str() + found[3].str() + found[4].str();
-    if (value == "false" || value == "null") continue;
-    arguments += " " + found[1].str() + (value == "true" ? "" : " " + value);
-  }
-  return arguments;
-}
-
-}  // namespace
-
 Imported import_plan(const ImportRequest& request, Trainer trainer) {
-  if (const std::string arguments = arguments_of_model_args(request.text); !arguments.empty()) {
-    ImportRequest script = request;
-    script.text = "torchrun pretrain_gpt.py" + arguments + "\n";
-    return import_megatron(script);
+  if (is_yaml(request)) {
+    const forms::Document document = forms::document_of(request);
+    return forms::form_of(document.root, request.where).read(request, document);
   }
   switch (trainer) {
     case Trainer::kMegatronBridge:

@@ -15,6 +15,8 @@
 
 namespace trivium::planner::launch {
 
+struct Script;
+
 enum class Trainer : std::uint8_t { kMegatron, kMegatronBridge, kDeepspeed, kTorchtitan, kNemo, kAccelerate, kFsdp2 };
 
 /// The trainer as it was read: flags move, so a file says for which version it was written.
@@ -93,6 +95,8 @@ struct ImportRequest {
 /// Megatron-LM's arguments: a shell script, or the table of arguments in a log. Errors: Failure(kInput) naming the
 /// argument.
 Imported import_megatron(const ImportRequest& request);
+/// Arguments that were read already. Errors: as above.
+Imported import_megatron(const ImportRequest& request, Script script);
 /// DeepSpeed: its JSON, or a script for Megatron-DeepSpeed that holds the JSON as a here-document. Errors: likewise.
 Imported import_deepspeed(const ImportRequest& request);
 /// torchtitan v0.2: its TOML, or a script that holds it as a here-document, along with the model's flavor as Python

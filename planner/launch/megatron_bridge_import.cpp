@@ -162,6 +162,7 @@ class MegatronBridgeImport {
     latent.value_dim = needed("cfg.model.v_head_dim");
     m.head_dim = latent.plain_dim + latent.rotary_dim;
     m.latent = latent;
+    m.head_norms = false;  // qk_layernorm is that of the latents
   }
 
   void experts(Model& m) {

@@ -150,6 +150,7 @@ class ModelFlags {
   void latents(const models::Latent& latent) {
     if (!is_megatron_) return losses_.push_back({"latent", "every head has queries, keys and values of its own"});
     flags_.push_back({"multi-latent-attention", {}});
+    flags_.push_back({"qk-layernorm", {}});  // of the latents
     if (latent.query_rank > 0) add("q-lora-rank", latent.query_rank);
     add("kv-lora-rank", latent.key_rank);
     add("qk-head-dim", latent.plain_dim);

@@ -3,9 +3,11 @@
 
 #include <algorithm>
 #include <cctype>
+#include <sstream>
 
 #include "base/quote.h"
 #include "planner/launch/export_parts.h"
+#include "planner/launch/forms/forms.h"
 #include "planner/launch/import_parts.h"
 #include "planner/launch/megatron_plan.h"
 #include "program/lower/layout.h"
@@ -50,13 +52,12 @@ std::string written_out(const Settings& settings, std::string_view text, std::si
 
 class MegatronImport {
  public:
-  explicit MegatronImport(const ImportRequest& request)
-      : request_(request),
-        settings_(read_script(request.text, request.where, request.surroundings), request.where),
-        plan_(imported_.job.plan) {}
+  MegatronImport(const ImportRequest& request, Script script)
+      : request_(request), settings_(std::move(script), request.where), plan_(imported_.job.plan) {}
 
   Imported read() {
     if (settings_.script().arguments.empty()) settings_.fail("no argument of a trainer is in it (--name value)");
+    forms::refuse_other_models(settings_, request_);
     imported_.job.model = read_model(settings_, request_, imported_.losses);
     read_multi_token(settings_, "mtp-num-layers", "mtp-loss-scaling-factor", imported_.job.model);
     read_training(settings_, request_, imported_.job, imported_.losses);
@@ -230,8 +231,13 @@ void read_split(Settings& settings, const ImportRequest& request, Imported& impo
   plan.context_method = read_exchange(
       settings, "cp-comm-type", exchange != nullptr ? exchange->values : std::vector<std::string>{}, imported.losses);
   const Argument* sizes = settings.find({"hierarchical-context-parallel-sizes"});
-  plan.context_heads = read_context_heads(settings, exchange != nullptr ? exchange->values.front() : "p2p",
-                                          sizes != nullptr ? sizes->values : std::vector<std::string>{}, plan.context);
+  std::vector<std::string> numbers;
+  if (sizes != nullptr) {
+    std::istringstream words(fmt::format("{}", fmt::join(sizes->values, " ")));
+    for (std::string word; words >> word;) numbers.push_back(std::move(word));
+  }
+  plan.context_heads =
+      read_context_heads(settings, exchange != nullptr ? exchange->values.front() : "p2p", numbers, plan.context);
   settings.find({"moe-router-force-load-balancing"});  // even shares, as a plan counts them unless told
   plan.expert =
       static_cast<int>(settings.count({"expert-model-parallel-size", "moe-expert-parallel-size"}).value_or(1));
@@ -297,6 +303,12 @@ void read_precision(Settings& settings, Imported& imported) {
   read_fp8(settings, imported);
 }
 
-Imported import_megatron(const ImportRequest& request) { return MegatronImport(request).read(); }
+Imported import_megatron(const ImportRequest& request) {
+  return import_megatron(request, read_script(request.text, request.where, request.surroundings));
+}
+
+Imported import_megatron(const ImportRequest& request, Script script) {
+  return MegatronImport(request, std::move(script)).read();
+}
 
 }  // namespace trivium::planner::launch

@@ -111,6 +111,11 @@ void Settings::fail(const std::string& what) const {
   throw base::Failure(base::ErrorKind::kInput, fmt::format("{}: {}", where_, what));
 }
 
+void Settings::fail_at(const Argument& argument, const std::string& what) const {
+  if (argument.line == 0) fail(what);
+  throw base::Failure(base::ErrorKind::kInput, fmt::format("{}:{}: {}", where_, argument.line, what));
+}
+
 const Argument* Settings::find(std::initializer_list<const char*> names) {
   const Argument* found = nullptr;
   for (const char* name : names) {
@@ -127,7 +132,7 @@ const Argument* Settings::find(std::initializer_list<const char*> names) {
 std::optional<std::string> Settings::text(std::initializer_list<const char*> names) {
   const Argument* argument = find(names);
   if (argument == nullptr) return std::nullopt;
-  if (argument->values.empty()) fail(fmt::format("{} has no value", spelled(argument->name)));
+  if (argument->values.empty()) fail_at(*argument, fmt::format("{} has no value", spelled(argument->name)));
   return argument->values.front();
 }
 
@@ -145,8 +150,8 @@ std::optional<std::int64_t> Settings::count(std::initializer_list<const char*> n
   std::int64_t value = 0;
   const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
   if (error != std::errc() || end != digits.data() + digits.size() || value < low || value > high) {
-    fail(fmt::format("{} must be a whole number from {} to {}, not {}{}", spelled(*names.begin()), low, high,
-                     base::quote(*word), remedy_for(*word)));
+    fail_at(*find(names), fmt::format("{} must be a whole number from {} to {}, not {}{}", spelled(*names.begin()), low,
+                                      high, base::quote(*word), remedy_for(*word)));
   }
   return value;
 }
@@ -157,7 +162,8 @@ std::optional<double> Settings::number(std::initializer_list<const char*> names)
   double value = 0;
   const auto [end, error] = std::from_chars(word->data(), word->data() + word->size(), value);
   if (error != std::errc() || end != word->data() + word->size() || !std::isfinite(value) || value < 0) {
-    fail(fmt::format("{} must be a number, 0 or more, not {}", spelled(*names.begin()), base::quote(*word)));
+    fail_at(*find(names),
+            fmt::format("{} must be a number, 0 or more, not {}", spelled(*names.begin()), base::quote(*word)));
   }
   return value;
 }

@@ -85,6 +85,7 @@ class ConfigWriter {
 
   void latents(const models::Latent& latent) {
     set_flag("multi_latent_attention", true);
+    set_flag("qk_layernorm", true);  // of the latents
     if (latent.query_rank > 0) set("q_lora_rank", latent.query_rank);
     set("kv_lora_rank", latent.key_rank);
     set("qk_head_dim", latent.plain_dim);

@@ -22,7 +22,9 @@
 #include "calibration/published/micro_rows.h"
 #include "hardware_profiles/load.h"
 #include "models/load.h"
+#include "planner/launch/forms/forms.h"
 #include "planner/launch/launch.h"
+#include "planner/launch/yaml/yaml.h"
 #include "program/lower/lower.h"
 #include "program/plan/plan_file.h"
 #include "program/record/run_record.h"
@@ -208,8 +210,24 @@ void read_launch(Bytes bytes) {
   attempt([&] { launch::import_megatron(request); });
 }
 
+void read_yaml(Bytes bytes) {
+  namespace launch = planner::launch;
+  static const models::Model kModel = small_gpt2();
+  launch::ImportRequest request{std::string(text_of(bytes)), "launch.yaml", kModel, 0, 8};
+  attempt([&] { launch::yaml::settings_of(launch::yaml::read(request.text, request.where)); });
+  for (const bool with_model : {true, false}) {
+    if (!with_model) request.model.reset();
+    for (const launch::forms::Form& form : launch::forms::all()) {
+      attempt([&] {
+        const launch::forms::Document document = launch::forms::document_of(request);
+        if (form.recognises(document.root)) form.read(request, document);
+      });
+    }
+  }
+}
+
 std::span<const NamedReader> readers() {
-  static constexpr std::array<NamedReader, 17> kReaders{{{"plan", read_plan},
+  static constexpr std::array<NamedReader, 18> kReaders{{{"plan", read_plan},
                                                          {"model", read_model},
                                                          {"cluster", read_cluster},
                                                          {"run_record", read_run_record},
@@ -225,7 +243,8 @@ std::span<const NamedReader> readers() {
                                                          {"published_runs", read_published_runs},
                                                          {"micro_rows", read_micro_rows},
                                                          {"dumps", read_dumps},
-                                                         {"launch", read_launch}}};
+                                                         {"launch", read_launch},
+                                                         {"yaml", read_yaml}}};
   return kReaders;
 }
 

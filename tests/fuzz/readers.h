@@ -27,6 +27,7 @@ void read_nsight_export(std::span<const std::byte> bytes);   ///< SQLite
 void read_published_runs(std::span<const std::byte> bytes);  ///< a table of runs
 void read_micro_rows(std::span<const std::byte> bytes);      ///< a table of kernels or collectives
 void read_launch(std::span<const std::byte> bytes);          ///< a script, a log or JSON of another trainer
+void read_yaml(std::span<const std::byte> bytes);            ///< YAML of another trainer, in every form
 
 struct NamedReader {
   std::string_view name;

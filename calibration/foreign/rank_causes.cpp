@@ -70,6 +70,7 @@ class RankCauses {
   std::vector<Finding> findings() {
     if (others_.empty()) return {};
     waited_ = waited_for(sides_, side_);
+    compare_pace();
     stalled_loader();
     garbage_collection();
     late_host();
@@ -140,7 +141,8 @@ class RankCauses {
     const double typical = median_over(others_, [](const Side& other) { return median_of(longest_gaps(other)); });
     const double more = median_of(own) - typical, repeats = share_of_steps(own, typical + more / 2);
     const auto within = [](const Gap& gap) { return gap.place == Gap::Place::kWithin; };
-    const double all = median_of(gap_seconds(side_, within));
+    const double all = median_of(gap_seconds(side_, within)) -
+                       median_over(others_, [&](const Side& other) { return median_of(gap_seconds(other, within)); });
     if (repeats < kRepeats || more < 0.5 * all) return;
     stopped_ = more;
     find("garbage_collection", more,
@@ -165,6 +167,12 @@ class RankCauses {
     const double typical = median_over(others_, [](const Side& other) { return median_of(host_seconds(other)); });
     const double more = median_of(own) - typical - stopped_, repeats = share_of_steps(own, typical + more / 2);
     if (repeats < kRepeats || more < typical * (alike_ ? 0.5 : 1.5) || more < 0.06 * side_.iteration_s) return;
+    // A process that is slow in all it does is slow between operators, too.
+    constexpr double kAsSlow = 3;
+    if (pace_.is_slow && more < typical * (kAsSlow * pace_.ratio - 1)) {
+      pace_.between_s = more;
+      return;
+    }
     find("host", more, fmt::format("its host takes {} longer between operators, in many gaps", time_text(more)),
          "look at that rank's host: Python hooks, logging, other processes, clocks of its cores", repeats,
          spans_of([](const Gap& gap) { return !is_loading(gap); }));
@@ -234,7 +242,6 @@ class RankCauses {
                          typical > 0 ? fmt::format(", which it runs {:.1f} times as often", count / typical)
                                      : ", which the others do not run");
     }
-    extra_ = more;
     find("other_work", more, fmt::format("it computes {} longer, {}", time_text(more), what),
          "give that rank no more work than the others", 1, spans);
   }
@@ -270,18 +277,15 @@ class RankCauses {
                            });
       if (follows) more += median_of(tally.seconds);
     }
-    extra_ = more;
     find("other_work", more,
          fmt::format("it computes {} longer, in products {} that nothing is trained by", time_text(more), dims),
          "leave that work out of the step, or give every stage its share", 1, spans);
   }
 
   /// The same operators on the same shapes, call by call.
-  void slow_pace() {
-    double own = 0, theirs = 0, same = 0;
+  void compare_pace() {
+    double own = 0, theirs = 0, same = 0, most = 0;
     PerStep own_steps(side_.times->steps.size());
-    std::vector<TimeSpan> spans;
-    double most = 0;
     for (const auto& [key, tally] : side_.tally) {
       std::vector<double> each;
       for (const Side* other : others_) {
@@ -295,24 +299,40 @@ class RankCauses {
       for (std::size_t i = 0; i < own_steps.size(); ++i) own_steps[i] += tally.seconds[i];
       if (tally.each_s() > typical) same += tally.each_s() * count;
       const double lost = (tally.each_s() - typical) * count;
-      if (lost > most) most = lost, spans = tally.first;
+      if (lost > most) most = lost, pace_.spans = tally.first;
     }
     if (theirs <= 0) return;
-    const double pace = own / theirs;
-    if (pace < (sides_.on_cores ? kSlowOnCores : kSlowOnGpus) || same < 0.7 * own) return;
-    const double seconds = own - theirs, repeats = share_of_steps(own_steps, theirs * (1 + (pace - 1) / 2));
-    if (repeats < kRepeats) return;
+    pace_.ratio = own / theirs;
+    pace_.more_s = own - theirs;
+    pace_.repeats = share_of_steps(own_steps, theirs * (1 + (pace_.ratio - 1) / 2));
+    pace_.is_slow =
+        pace_.ratio >= (sides_.on_cores ? kSlowOnCores : kSlowOnGpus) && same >= 0.7 * own && pace_.repeats >= kRepeats;
+  }
+
+  void slow_pace() {
+    if (!pace_.is_slow) return;
+    const double seconds = pace_.more_s + pace_.between_s;
     find("slow_clock", seconds,
          fmt::format("it computes {} longer: the same operators take {:.1f} times as long there", time_text(seconds),
-                     pace),
-         "look at its clock, temperature, power and other processes", repeats, spans);
+                     pace_.ratio),
+         "look at its clock, temperature, power and other processes", pace_.repeats, pace_.spans);
   }
+
+  struct Pace {
+    double ratio = 1;      ///< of the same operators' time to that of the others
+    double more_s = 0;     ///< that they take longer in an iteration
+    double between_s = 0;  ///< that the host takes longer between them, for the same reason
+    double repeats = 0;    ///< share of the iterations that show it
+    bool is_slow = false;
+    std::vector<TimeSpan> spans;
+  };
 
   const Sides& sides_;
   const Side& side_;
   std::vector<const Side*> others_;
   bool alike_;
-  double waited_ = 0, stopped_ = 0, extra_ = 0;
+  double waited_ = 0, stopped_ = 0;
+  Pace pace_;
   std::vector<Finding> findings_;
 };
 

@@ -112,6 +112,8 @@ def judge(told, out, fault, rank):
             truth = json.load(file)
         costs = [each["stopped_s"] if fault == "slow_clock" else each["fault_s"] for each in truth["ranks"]]
         true = max(costs)
+        if true <= 0:
+            sys.exit(f"{out}: the fault cost nothing, so that there is nothing to find")
         size = abs(alarm["seconds"] - true) <= 0.3 * true
     return right_rank, right_cause, size, alarm["cause"]
 

@@ -34,7 +34,7 @@ class Fault:
         if self.is_("host"):
             for module in modules:
                 module.register_forward_pre_hook(lambda *_: self.timed(lambda: time.sleep(0.002)))
-        layers = [m for m in model.modules() if type(m).__name__ == "Layer"]
+        layers = [m for m in model.modules() if type(m).__name__.endswith("Layer")]  # FSDP2's too
         if self.is_("gc") and layers:
             self.keep = [[{"n": i}] for i in range(400_000)]
             layers[len(layers) // 2].register_forward_pre_hook(lambda *_: self.timed(gc.collect))

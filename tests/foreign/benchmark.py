@@ -93,6 +93,16 @@ def first_alarm(told):
     return None
 
 
+def cost_of(out, fault):
+    """Seconds of an iteration that a fault took of its rank, by the job's own clock."""
+    with open(os.path.join(out, "truth.json"), encoding="utf-8") as file:
+        truth = json.load(file)
+    cost = max(each["stopped_s"] if fault == "slow_clock" else each["fault_s"] for each in truth["ranks"])
+    if cost <= 0:
+        sys.exit(f"{out}: the fault cost nothing, so that there is nothing to find")
+    return cost
+
+
 def judge(told, out, fault, rank):
     """Right rank, cause and size (None: not asked), and the cause that is told."""
     if isinstance(told, str):
@@ -101,6 +111,7 @@ def judge(told, out, fault, rank):
         told_causes = [finding["cause"] for finding in told["findings"]]
         found = "bubble" in told_causes
         return None, found, None, "bubble" if found else "none"
+    true = cost_of(out, fault) if fault in SIZED else 0
     alarm = first_alarm(told)
     if alarm is None:
         return (None if rank < 0 else False), False, None, "none"
@@ -108,12 +119,6 @@ def judge(told, out, fault, rank):
     right_cause = alarm["cause"] == CAUSE.get(fault, fault)
     size = None
     if right_cause and fault in SIZED:
-        with open(os.path.join(out, "truth.json"), encoding="utf-8") as file:
-            truth = json.load(file)
-        costs = [each["stopped_s"] if fault == "slow_clock" else each["fault_s"] for each in truth["ranks"]]
-        true = max(costs)
-        if true <= 0:
-            sys.exit(f"{out}: the fault cost nothing, so that there is nothing to find")
         size = abs(alarm["seconds"] - true) <= 0.3 * true
     return right_rank, right_cause, size, alarm["cause"]
 

@@ -63,6 +63,19 @@ TEST(WholeSteps, AreReturnsOfTheRarestKernelWhereNothingElseTells) {
   EXPECT_NEAR(steps[0].begin_s, 20e-6, 1e-12);
 }
 
+// Experts are not chosen evenly: what a rank gives in an exchange is not what another one gives.
+TEST(Alignment, UnevenExchangesMeet) {
+  MadeTrace first(0, 2), second(1, 2);
+  for (int i = 0; i < 2; ++i) {
+    first.step(i, 100.0 * i, 100.0 * i + 100).collective("all_to_allv", 100.0 * i + 30, 100.0 * i + 80, 1 << 20);
+    second.step(i, 100.0 * i, 100.0 * i + 100).collective("all_to_allv", 100.0 * i + 60, 100.0 * i + 80, 1 << 18);
+  }
+  const KernelTrace one = first.read(), two = second.read();
+  std::vector<RankRun> runs{run_of(one, 0), run_of(two, 1)};
+  ASSERT_EQ(rendezvous_of(runs).size(), 2U);
+  EXPECT_NEAR(times_of(runs)[0].waits_s.at(1), 30e-6, 1e-9);
+}
+
 // Rank 1's clock is 5 s ahead. Its norm takes 60 us, rank 0's 30: so rank 0 waits from 30 to 60, both move 60 to 80.
 TEST(Alignment, CollectivesEndTogetherOnAllClocks) {
   MadeTrace first(0, 2), second(1, 2);

@@ -26,6 +26,14 @@ run_launchable() {
   exec tests/launchable/launchable.py build/release/bin/trivium "$@"
 }
 
+# Do the acceptance lines of the report on planning hold?
+run_findings() {
+  ensure "${build_packages[@]}" python3
+  configure release -DTRIVIUM_GUI=OFF
+  build release --target trivium
+  exec tests/findings/findings.py build/release/bin/trivium "$@"
+}
+
 run_certainty() {
   ensure "${build_packages[@]}"
   configure release

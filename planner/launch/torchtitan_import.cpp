@@ -7,9 +7,11 @@
 #include <cmath>
 #include <utility>
 
+#include "base/error.h"
 #include "base/quote.h"
 #include "models/load.h"
 #include "planner/launch/import_parts.h"
+#include "planner/launch/torchtitan_flavors.h"
 #include "program/lower/layout.h"
 
 namespace trivium::planner::launch {
@@ -20,43 +22,6 @@ using program::Plan;
 using program::Recompute;
 
 constexpr std::int64_t kMostSteps = std::int64_t{1} << 40;
-
-/// Flavors that torchtitan ships, and whose shapes they are (torchtitan/models/*/__init__.py).
-constexpr std::array<std::pair<std::string_view, std::string_view>, 15> kFlavors{
-    {{"llama3/8B", "llama3.1-8b"},
-     {"llama3/70B", "llama3.1-70b"},
-     {"llama3/405B", "llama3.1-405b"},
-     {"llama4/17bx16e", "llama4-scout"},
-     {"llama4/17bx128e", "llama4-maverick"},
-     {"deepseek_v3/16B", "deepseek-v2-lite"},
-     {"deepseek_v3/236B", "deepseek-v2"},
-     {"deepseek_v3/671B", "deepseek-v3"},
-     {"gpt_oss/20b", "gpt-oss-20b"},
-     {"gpt_oss/120b", "gpt-oss-120b"},
-     {"qwen3/0.6B", "qwen3-0.6b"},
-     {"qwen3/8B", "qwen3-8b"},
-     {"qwen3/32B", "qwen3-32b"},
-     {"qwen3/30B-A3B", "qwen3-30b-a3b"},
-     {"qwen3/235B-A22B", "qwen3-235b-a22b"}}};
-
-/// Those that no shipped model is, as the call that would make them (the same files).
-constexpr std::array<std::array<std::string_view, 2>, 5> kMadeFlavors{
-    {{"llama3/debugmodel", "TransformerModelArgs(dim=256, n_layers=6, n_heads=16, vocab_size=2048, rope_theta=500000)"},
-     {"qwen3/debugmodel",
-      "Qwen3ModelArgs(vocab_size=2048, head_dim=128, dim=256, n_layers=8, n_heads=16, n_kv_heads=8, hidden_dim=3072, "
-      "rope_theta=1000000, max_seq_len=4096, enable_weight_tying=True)"},
-     {"qwen3/1.7B",
-      "Qwen3ModelArgs(vocab_size=151936, head_dim=128, dim=2048, n_layers=28, n_heads=16, n_kv_heads=8, "
-      "hidden_dim=6144, "
-      "rope_theta=1000000, max_seq_len=4096, enable_weight_tying=True)"},
-     {"qwen3/4B",
-      "Qwen3ModelArgs(vocab_size=151936, head_dim=128, dim=2560, n_layers=36, n_heads=32, n_kv_heads=8, "
-      "hidden_dim=9728, "
-      "rope_theta=1000000, max_seq_len=4096, enable_weight_tying=True)"},
-     {"qwen3/14B",
-      "Qwen3ModelArgs(vocab_size=151936, head_dim=128, dim=5120, n_layers=40, n_heads=40, n_kv_heads=8, "
-      "hidden_dim=17408, "
-      "rope_theta=1000000, max_seq_len=4096)"}}};
 
 /// Keywords of the call that makes a flavor.
 class Flavor {
@@ -227,20 +192,55 @@ class TorchtitanImport {
   }
 
  private:
-  // The TOML itself, or the here-document with sections in a script, which tells the processes.
+  // The TOML itself; the here-document with sections in a script, or the file that its command names; or a function of
+  // the registry that its command names. The command tells the processes, and its settings win.
   static Script script_of(const ImportRequest& request) {
-    if (!request.text.starts_with("#!")) return read_assignments(request.text, request.where);
-    Script shell = read_script(request.text, request.where, request.surroundings);
-    for (const std::string& document : shell.documents) {
-      if (document.find("[model]") == std::string::npos) continue;
-      Script script = read_assignments(document, request.where);
-      for (Argument& argument : shell.arguments) {
-        const bool counts = argument.name == "nnodes" || argument.name == "nproc-per-node";
-        if (counts) script.arguments.push_back(std::move(argument));
-      }
-      return script;
+    const bool is_toml = request.text.find("\n[") != std::string::npos || request.text.starts_with('[');
+    if (is_toml && !request.text.starts_with("#!")) return read_assignments(request.text, request.where);
+    const Script shell = read_script(request.text, request.where, request.surroundings);
+    std::string file, function;
+    for (const Argument& argument : shell.arguments) {
+      if (argument.values.empty()) continue;
+      if (argument.name == "job.config-file") file = argument.values.front();
+      if (argument.name == "config") function = argument.values.front();
     }
-    return {};
+    if (auto settings = registered_config(function, shell)) return std::move(*settings);
+    if (!function.empty() && file.empty()) {
+      throw base::Failure(base::ErrorKind::kInput,
+                          fmt::format("{}: the configuration {} of torchtitan is not known here", request.where,
+                                      base::quote(function)));
+    }
+    std::string text;
+    for (const std::string& document : shell.documents) {
+      if (document.find("[model]") != std::string::npos) text = document;
+    }
+    if (text.empty() && request.surroundings.read_file) text = request.surroundings.read_file(file).value_or("");
+    if (text.empty() && !file.empty()) {
+      throw base::Failure(base::ErrorKind::kInput,
+                          fmt::format("{}: {} is not there", request.where, base::quote(file)));
+    }
+    Script settings = read_assignments(text, file.empty() ? request.where : file);
+    take_overrides(shell, settings);
+    return settings;
+  }
+
+  models::Model without_modules(models::Model shipped) {
+    if (shipped.mtp) {
+      imported_.losses.push_back(
+          {"model.flavor", "torchtitan trains it without its modules of multi-token prediction"});
+      shipped.mtp.reset();
+    }
+    return shipped;
+  }
+
+  // models/gpt_oss/__init__.py: the arguments that differ from those of 20b.
+  static models::Model small_gpt_oss() {
+    models::Model model = models::load_model("gpt-oss-20b");
+    model.name = "imported";
+    model.hidden = 256;
+    model.layers = 4;
+    model.experts->count = 8;
+    return model;
   }
 
   models::Model model() {
@@ -249,9 +249,7 @@ class TorchtitanImport {
     if (request_.model) return *request_.model;
     const std::string whole = name + "/" + flavor;
     std::string text = request_.text;
-    for (const auto& [known, call] : kMadeFlavors) {
-      if (known == whole) text = call;
-    }
+    if (const std::string_view call = call_of_flavor(whole); !call.empty()) text = call;
     const Flavor llama(settings_, keywords_of(text, "TransformerModelArgs"));
     const Flavor scaling(settings_, keywords_of(text, "RoPEScalingArgs"));
     const Flavor mixture(settings_, keywords_of(text, "MoEArgs"));
@@ -263,16 +261,10 @@ class TorchtitanImport {
     if (!qwen.empty()) return settled(qwen_of(qwen, mixture), request_.where);
     const Flavor deepseek(settings_, keywords_of(text, "DeepSeekV3ModelArgs"));
     if (!deepseek.empty()) return settled(deepseek_of(deepseek, mixture), request_.where);
-    for (const auto& [known, shape] : kFlavors) {
-      if (known != whole) continue;
-      models::Model shipped = models::load_model(std::string(shape));
-      if (shipped.mtp) {
-        imported_.losses.push_back(
-            {"model.flavor", "torchtitan trains it without its modules of multi-token prediction"});
-        shipped.mtp.reset();
-      }
-      return shipped;
+    if (const std::string_view shape = shipped_flavor(whole); !shape.empty()) {
+      return without_modules(models::load_model(std::string(shape)));
     }
+    if (whole == "gpt_oss/debugmodel") return small_gpt_oss();
     settings_.fail(fmt::format("the shape of {} is not known; give --model", base::quote(whole)));
   }
 

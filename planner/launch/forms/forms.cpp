@@ -11,10 +11,13 @@
 namespace trivium::planner::launch::forms {
 namespace {
 
-constexpr std::array<Form, 4> kForms{{
+constexpr std::array<Form, 7> kForms{{
     {"megatron-test", "Megatron-LM's functional tests", Trainer::kMegatron, is_functional_test, import_functional_test},
     {"megatron-yaml", "Megatron-LM's --yaml-cfg", Trainer::kMegatron, is_megatron_yaml, import_megatron_yaml},
     {"gpt-neox", "GPT-NeoX", Trainer::kDeepspeed, is_gpt_neox, import_gpt_neox},
+    {"nanotron", "nanotron", Trainer::kMegatron, is_nanotron, import_nanotron},
+    {"llm-foundry", "LLM Foundry", Trainer::kFsdp2, is_llm_foundry, import_llm_foundry},
+    {"axolotl", "axolotl", Trainer::kAccelerate, is_axolotl, import_axolotl},
     {"accelerate", "accelerate", Trainer::kAccelerate, is_accelerate, import_accelerate},
 }};
 

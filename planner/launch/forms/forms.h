@@ -44,6 +44,12 @@ bool is_functional_test(const yaml::Node& root);
 Imported import_functional_test(const ImportRequest& request, const Document& document);
 bool is_gpt_neox(const yaml::Node& root);
 Imported import_gpt_neox(const ImportRequest& request, const Document& document);
+bool is_nanotron(const yaml::Node& root);
+Imported import_nanotron(const ImportRequest& request, const Document& document);
+bool is_llm_foundry(const yaml::Node& root);
+Imported import_llm_foundry(const ImportRequest& request, const Document& document);
+bool is_axolotl(const yaml::Node& root);
+Imported import_axolotl(const ImportRequest& request, const Document& document);
 bool is_megatron_yaml(const yaml::Node& root);
 Imported import_megatron_yaml(const ImportRequest& request, const Document& document);
 

@@ -18,7 +18,7 @@ namespace {
 
 /// Names without their owner, in lower case and without what training adds ("-instruct", "-hf", …), and the shipped
 /// model of that shape. Sources: the config.json of each repository, as `source` of the shipped model says.
-constexpr std::array<std::pair<std::string_view, std::string_view>, 63> kNames{{
+constexpr std::array<std::pair<std::string_view, std::string_view>, 63> kOnHub{{
     {"llama-7b", "llama-7b"},
     {"llama-13b", "llama-13b"},
     {"llama-30b", "llama-33b"},
@@ -108,7 +108,7 @@ std::string without_training(std::string name) {
 
 std::optional<models::Model> model_of_hub(const std::string& repository) {
   const std::string name = without_training(repository);
-  for (const auto& [known, shipped] : kNames) {
+  for (const auto& [known, shipped] : kOnHub) {
     if (known == name) return models::load_model(std::string(shipped));
   }
   for (const models::Model& shipped : all_shipped()) {

@@ -26,6 +26,14 @@ run_launchable() {
   exec tests/launchable/launchable.py build/release/bin/trivium "$@"
 }
 
+# Are public launch files read, and as bash runs them?
+run_corpus() {
+  ensure "${build_packages[@]}" python3 git
+  configure release -DTRIVIUM_GUI=OFF
+  build release --target trivium
+  exec tests/corpus/corpus.py build/release/bin/trivium "$@"
+}
+
 # Do the acceptance lines of the report on planning hold?
 run_findings() {
   ensure "${build_packages[@]}" python3

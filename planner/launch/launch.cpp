@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "planner/launch/bridge_recipes.h"
 #include "planner/launch/export_parts.h"
 #include "planner/launch/forms/forms.h"
 #include "planner/launch/yaml/yaml.h"
@@ -154,15 +155,20 @@ bool is_yaml(const ImportRequest& request) {
          (yaml::is_document(request.text) && request.text.find("--- arguments ---") == std::string::npos);
 }
 
+Script script_of(const ImportRequest& request) {
+  return read_script(request.text, request.where, request.surroundings);
+}
+
 }  // namespace
 
 Trainer trainer_of(const ImportRequest& request) {
   const std::string& text = request.text;
   const auto has = [&](std::string_view part) { return text.find(part) != std::string::npos; };
   if (is_yaml(request)) return forms::form_of(forms::document_of(request).root, request.where).trainer;
-  if (has("megatron.bridge")) return Trainer::kMegatronBridge;
+  if (has("megatron.bridge") || calls_recipe(text)) return Trainer::kMegatronBridge;
   if (has("fully_shard(")) return Trainer::kFsdp2;
   if (has("torchtitan") || has("\n[parallelism]")) return Trainer::kTorchtitan;
+  if (has("per_device_train_batch_size") && forms::is_trainer(script_of(request))) return Trainer::kAccelerate;
   return is_deepspeed(request) ? Trainer::kDeepspeed : Trainer::kMegatron;
 }
 
@@ -180,6 +186,8 @@ Imported import_plan(const ImportRequest& request, Trainer trainer) {
       return import_fsdp2(request);
     case Trainer::kDeepspeed:
       return import_deepspeed(request);
+    case Trainer::kAccelerate:
+      return forms::import_trainer(request, script_of(request));
     default:
       return import_megatron(request);
   }

@@ -6,7 +6,9 @@
 #include <cstdio>
 #include <utility>
 
+#include "base/error.h"
 #include "models/load.h"
+#include "planner/launch/bridge_recipes.h"
 #include "planner/launch/import_parts.h"
 #include "planner/launch/megatron_plan.h"
 #include "planner/space/trainers.h"
@@ -59,9 +61,7 @@ std::vector<std::string> numbers_in(const std::string& list) {
 class MegatronBridgeImport {
  public:
   explicit MegatronBridgeImport(const ImportRequest& request)
-      : request_(request),
-        settings_(read_assignments(request.text, request.where), request.where),
-        plan_(imported_.job.plan) {}
+      : request_(request), settings_(script_of(request_, imported_.losses), request.where), plan_(imported_.job.plan) {}
 
   Imported read() {
     imported_.job.model = model();
@@ -88,6 +88,66 @@ class MegatronBridgeImport {
   }
 
  private:
+  // Assignments of the file, after those of a recipe that it calls or that its command names, whose model then holds
+  // where the file has no shape of its own.
+  static Script script_of(ImportRequest& request, std::vector<Loss>& losses) {
+    if (!calls_recipe(request.text)) return read_assignments(request.text, request.where);
+    const bool is_command = request.text.find("--recipe") != std::string::npos;
+    const Script command = is_command ? read_script(request.text, request.where, request.surroundings) : Script{};
+    std::optional<CalledRecipe> called = is_command ? recipe_of_command(command) : called_recipe(request.text);
+    if (!called && request.text.find("cfg.model.num_layers") != std::string::npos) {
+      return read_assignments(request.text, request.where);  // a function of the user's own
+    }
+    if (!called) {
+      throw base::Failure(base::ErrorKind::kInput, request.where + ": the recipe of Megatron-Bridge is not known here");
+    }
+    losses.push_back({"recipe", fmt::format("{} of Megatron-Bridge 067f987df, for {}", called->name, called->model)});
+    if (is_command) {
+      called->settings.batch = command.batch;
+    } else {
+      add_assignments(request, called->settings, losses);
+    }
+    const bool has_shape = std::ranges::any_of(
+        called->settings.arguments, [](const Argument& argument) { return argument.name == "cfg.model.num_layers"; });
+    if (!request.model && !has_shape) request.model = models::load_model(std::string(called->model));
+    if (is_command && !request.fixes_ranks) take_nodes(command, request);
+    return std::move(called->settings);
+  }
+
+  // Functions set members, too.
+  static void add_assignments(const ImportRequest& request, Script& settings, std::vector<Loss>& losses) {
+    std::string text;
+    bool inside = false;
+    for (std::size_t at = 0; at < request.text.size();) {
+      const std::size_t end = std::min(request.text.find('\n', at), request.text.size());
+      std::string line = request.text.substr(at, end - at);
+      const std::size_t first = line.find_first_not_of(" \t");
+      if (first != std::string::npos && first > 0 && line.compare(first, 4, "cfg.") == 0) {
+        line.erase(0, first);
+        inside = true;
+      }
+      text += line + "\n";
+      at = end + 1;
+    }
+    if (inside) losses.push_back({"cfg", "members that functions of the file set are taken as set"});
+    for (Argument& argument : read_assignments(text, request.where).arguments) {
+      settings.arguments.push_back(std::move(argument));
+    }
+  }
+
+  static void take_nodes(const Script& command, ImportRequest& request) {
+    const auto count = [&](std::string_view name) {
+      const auto found = std::ranges::find(command.arguments, name, &Argument::name);
+      const std::string text = found == command.arguments.end() || found->values.empty() ? "" : found->values.front();
+      constexpr std::size_t kMostDigits = 5;
+      const bool is_count =
+          !text.empty() && text.size() <= kMostDigits && text.find_first_not_of("0123456789") == std::string::npos;
+      return is_count ? std::stoi(text) : 0;
+    };
+    const int nodes = count("nodes"), each = count("gpus-per-node");
+    if (nodes > 0 && each > 0 && std::int64_t{nodes} * each <= (1 << 20)) request.ranks = nodes * each;
+  }
+
   // What its graphs make of it, which need that dispatcher (program/plan/stack.cpp).
   const char* stack() {
     const bool flex = settings_.text({"cfg.model.moe_token_dispatcher_type"}).value_or("alltoall") == "flex";
@@ -337,7 +397,7 @@ class MegatronBridgeImport {
     imported_.losses.push_back({"cfg.mixed_precision.fp8_param_gather", "taken as off: " + no->reason});
   }
 
-  const ImportRequest& request_;
+  ImportRequest request_;
   Imported imported_;
   Settings settings_;
   Plan& plan_;

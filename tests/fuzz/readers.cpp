@@ -206,6 +206,8 @@ void read_launch(Bytes bytes) {
   attempt([&] { launch::is_deepspeed(request); });
   attempt([&] { launch::import_megatron(request); });
   attempt([&] { launch::import_deepspeed(request); });
+  attempt([&] { launch::forms::import_trainer(request, launch::read_script(request.text, request.where)); });
+  attempt([&] { launch::import_torchtitan(request); });
   request.model.reset();
   attempt([&] { launch::import_megatron(request); });
 }

@@ -53,6 +53,11 @@ Imported import_axolotl(const ImportRequest& request, const Document& document);
 bool is_megatron_yaml(const yaml::Node& root);
 Imported import_megatron_yaml(const ImportRequest& request, const Document& document);
 
+/// Whether a command has the arguments of Hugging Face's Trainer, and the job that they train. Errors: Failure(kInput),
+/// also for files that the command names and that are not there.
+bool is_trainer(const Script& script);
+Imported import_trainer(const ImportRequest& request, Script script);
+
 /// Bounds of counts in files, whose products fit 64 bits.
 inline constexpr std::int64_t kMostRanksOfADimension = 1 << 10;
 inline constexpr std::int64_t kMostSamples = 1 << 16;

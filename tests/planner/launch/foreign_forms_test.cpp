@@ -141,5 +141,96 @@ TEST(TorchtitanFlavors, OfVersionTwoHaveShapes) {
   }
 }
 
+// stanford_alpaca, README.md: LLaMA 7B on four A100 with FSDP; here by the name of a shipped shape.
+TEST(HuggingFaceTrainer, OfAlpaca) {
+  const Imported read = imported_foreign(foreign_request(
+      "torchrun --nproc_per_node=4 --master_port=1 train.py --model_name_or_path huggyllama/llama-7b --data_path "
+      "./a.json --bf16 True --output_dir o --num_train_epochs 3 --per_device_train_batch_size 4 "
+      "--per_device_eval_batch_size 4 --gradient_accumulation_steps 8 --evaluation_strategy \"no\" "
+      "--learning_rate 2e-5 --weight_decay 0. --warmup_ratio 0.03 --lr_scheduler_type \"cosine\" "
+      "--fsdp \"full_shard auto_wrap\" --fsdp_transformer_layer_cls_to_wrap 'LlamaDecoderLayer' --tf32 True "
+      "--model_max_length 512 --a_new_option 3\n"));
+  EXPECT_EQ(read.job.model.name, "llama-7b");
+  EXPECT_EQ(read.job.plan.data, 4);
+  EXPECT_EQ(read.job.plan.zero_stage, 3);
+  EXPECT_EQ(read.job.plan.micro_batch, 4);
+  EXPECT_EQ(read.job.training.global_batch, 128);
+  EXPECT_EQ(read.job.training.sequence, 512);
+  EXPECT_EQ(read.job.plan.precision, program::DType::kBf16);
+  EXPECT_THAT(read.losses, Contains(Field(&Loss::what, HasSubstr("--a-new-option 3 has no place"))));
+}
+
+// "auto" as transformers/integrations/deepspeed.py fills it in: the bucket is the square of the hidden width, 2,048.
+TEST(HuggingFaceTrainer, FillsInDeepspeedsJson) {
+  ImportRequest request = foreign_request(
+      "deepspeed --num_gpus 8 train.py --deepspeed ds.json --model_name_or_path meta-llama/Llama-3.2-1B --bf16 "
+      "--per_device_train_batch_size 2 --gradient_accumulation_steps 4 --gradient_checkpointing True --max_steps 10 "
+      "--model_max_length 4096\n");
+  EXPECT_THAT(refusal_of(request), HasSubstr("--deepspeed \"ds.json\" is not there"));
+  request.surroundings.read_file = [](const std::string& name) -> std::optional<std::string> {
+    if (name != "ds.json") return std::nullopt;
+    return R"({"bf16": {"enabled": "auto"}, "fp16": {"enabled": "auto"}, "train_batch_size": "auto",
+               "train_micro_batch_size_per_gpu": "auto", "gradient_accumulation_steps": "auto",
+               "optimizer": {"type": "AdamW", "params": {"lr": "auto"}},
+               "zero_optimization": {"stage": 3, "reduce_bucket_size": "auto", "overlap_comm": true}})";
+  };
+  const program::Job job = imported_foreign(request).job;
+  EXPECT_EQ(job.model.name, "llama3.2-1b");
+  EXPECT_EQ(job.plan.zero_stage, 3);
+  EXPECT_EQ(job.plan.data, 8);
+  EXPECT_EQ(job.plan.precision, program::DType::kBf16);
+  EXPECT_EQ(job.plan.recompute, program::Recompute::kFull);
+  EXPECT_EQ(job.plan.bucket_bytes, 2048LL * 2048 * 2);
+  EXPECT_EQ(job.training.global_batch, 64);
+  EXPECT_EQ(job.training.total_tokens, 10LL * 64 * 4096);
+}
+
+TEST(HuggingFaceTrainer, ReadsTheConfigurationOfAccelerate) {
+  const std::string text =
+      "cat > fsdp.yaml <<END\ndistributed_type: FSDP\nmixed_precision: bf16\nnum_processes: 16\nfsdp_config:\n"
+      "  fsdp_version: 2\n  fsdp_reshard_after_forward: false\nEND\n"
+      "accelerate launch --config_file fsdp.yaml run_clm.py --model_name_or_path gpt2-xl "
+      "--per_device_train_batch_size 8 --block_size 1024\n";
+  const program::Job job = imported_foreign(foreign_request(text)).job;
+  EXPECT_EQ(job.plan.data, 16);
+  EXPECT_EQ(job.plan.zero_stage, 2);
+  EXPECT_EQ(job.plan.precision, program::DType::kBf16);
+  EXPECT_EQ(job.training.global_batch, 128);
+}
+
+// Megatron-Bridge, recipes/llama/h100/llama3.py: llama3_70b_pretrain_config is that for 32 H100, TP 4, PP 4 x 5, CP 2.
+TEST(BridgeRecipe, IsCalledWithKeywordsAndThenChanged) {
+  const std::string python =
+      "from megatron.bridge.recipes.llama import llama3_70b_pretrain_config\n\ndef main():\n"
+      "    cfg = llama3_70b_pretrain_config(tensor_model_parallel_size=8, global_batch_size=256)\n"
+      "    cfg.train.micro_batch_size = 2\n    cfg.model.an_unknown_member = 3\n";
+  const Imported read = imported_foreign(foreign_request(python, 64));
+  EXPECT_EQ(read.job.model.name, "llama3-70b");
+  EXPECT_EQ(read.job.plan.tensor, 8);
+  EXPECT_EQ(read.job.plan.pipeline, 4);
+  EXPECT_EQ(read.job.plan.virtual_stages, 5);
+  EXPECT_EQ(read.job.plan.context, 2);
+  EXPECT_EQ(read.job.plan.data, 1);
+  EXPECT_EQ(read.job.plan.micro_batch, 2);
+  EXPECT_EQ(read.job.training.global_batch, 256);
+  EXPECT_EQ(read.job.training.sequence, 8192);
+  EXPECT_TRUE(read.job.plan.overlap.tensor);
+  EXPECT_THAT(read.losses, Contains(Field(&Loss::field, "cfg.model.an_unknown_member")));
+}
+
+TEST(BridgeRecipe, IsNamedByACommand) {
+  const program::Job job =
+      imported_foreign(foreign_request("./scripts/training/train.sh --nodes 128 --gpus-per-node 8 --recipe "
+                                       "deepseek_v3_pretrain_config --dataset mock train.global_batch_size=2048\n"))
+          .job;
+  EXPECT_EQ(job.model.name, "deepseek-v3");
+  EXPECT_EQ(job.plan.pipeline, 16);
+  EXPECT_EQ(job.plan.expert, 64);
+  EXPECT_EQ(job.plan.data, 32);
+  EXPECT_EQ(job.plan.stage_layers.back(), 1);
+  EXPECT_EQ(job.training.global_batch, 2048);
+  EXPECT_THAT(refusal_of(foreign_request("cfg = step35_pretrain_config()\n")), HasSubstr("recipe"));
+}
+
 }  // namespace
 }  // namespace trivium::planner::launch

@@ -117,6 +117,24 @@ program::PlanFile first_job(const models::Model& model) {
   return file;
 }
 
+/// The plan file's plan and model, and its training where the checkpoint has none of its own yet.
+void take_plan(const Conversion& c, checkpoint::Description& description) {
+  const program::Job wanted = program::read_plan_file(c.plan).job;
+  program::Job& job = description.job.job;
+  program::Job judged = job;
+  judged.model = wanted.model;
+  if (const std::string why = checkpoint::cannot_continue(description, judged, description.corpus_tokens);
+      !why.empty()) {
+    throw base::Failure(base::ErrorKind::kInput, fmt::format("{}: {}", base::one_line(c.from), why));
+  }
+  job.plan = wanted.plan;
+  job.model = wanted.model;
+  if (description.step > 0) return;
+  const program::Lora adapters = job.training.lora;
+  job.training = wanted.training;
+  job.training.lora = adapters;
+}
+
 void write(const Conversion& c, checkpoint::Description description, const checkpoint::StoredTensors& tensors) {
   const program::Lora& lora = description.job.job.training.lora;
   if (fs::path(c.to).filename() == checkpoint::kAdapterWeights) {
@@ -139,7 +157,7 @@ void write(const Conversion& c, checkpoint::Description description, const check
   if (c.to.ends_with(checkpoint::kIndexEnd)) {
     fail_usage("the index is written with its shards: give a TO that ends in .safetensors, and --shard-size");
   }
-  if (!c.plan.empty()) description.job.job.plan = program::read_plan_file(c.plan).job.plan;
+  if (!c.plan.empty()) take_plan(c, description);
   auto lowered = program::lower(description.job.job);
   if (const auto* no = std::get_if<program::Infeasible>(&lowered)) {
     throw base::Failure(base::ErrorKind::kNoPlan, fmt::format("the plan cannot be: {} ({})", no->reason, no->rule));
@@ -155,6 +173,8 @@ void convert(const Conversion& c) {
   if (!checkpoint::holds_weights(c.from)) {
     if (c.modules >= 0) fail_usage("--mtp is for weights of other programs; FROM is a checkpoint");
     if (!c.adapters.empty()) fail_usage("--adapters is for weights of other programs; FROM is a checkpoint");
+    if (!c.model.empty())
+      fail_usage("--model is for weights of other programs; FROM is a checkpoint, which has its own");
     checkpoint::Opened opened = checkpoint::open(checkpoint::newest_or_throw(c.from), true);
     return write(c, std::move(opened.description), opened.tensors);
   }

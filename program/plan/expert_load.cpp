@@ -45,6 +45,10 @@ std::vector<std::int64_t> read_expert_load(const std::filesystem::path& path) {
                                       file, text.substr(at, std::min<std::size_t>(end - at, 20)), kMostChoices));
     }
     counts.push_back(count);
+    if (counts.size() > kMostLengths) {
+      throw base::Failure(base::ErrorKind::kInput,
+                          fmt::format("{}: has more than {} entries, one for every expert", file, kMostLengths));
+    }
     at = text.find_first_not_of(kBetween, end);
   }
   if (std::ranges::all_of(counts, [](std::int64_t count) { return count == 0; })) {  // none, too

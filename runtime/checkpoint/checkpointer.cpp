@@ -58,6 +58,9 @@ class Checkpointer final : public StepCheckpointer {
       if (!why.empty()) {
         throw base::Failure(base::ErrorKind::kInput, fmt::format("{}: {}", base::one_line(path.data()), why));
       }
+      for (const std::string& member : changed_members(opened.description, options_.job.job)) {
+        note(fmt::format("the model's {}", member));
+      }
       fill_rank(opened.tensors);
       saved.step = opened.description.step;
       // A training that did not scale its loss begins to do so here; its skipped steps stay.
@@ -117,6 +120,7 @@ class Checkpointer final : public StepCheckpointer {
           fmt::format("{}: there is no such folder to resume from; leave --resume out to begin", folder));
     }
     take_lock();
+    refuse_odd_latest(options_.folder);
     if (!options_.resume) {
       if (const Listing listing = list(options_.folder); !listing.whole.empty()) {
         throw base::Failure(base::ErrorKind::kUsage,

@@ -1,11 +1,14 @@
 #include "runtime/checkpoint/description.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include <algorithm>
 #include <charconv>
 #include <set>
 
 #include "base/json_reader.h"
+#include "models/load.h"
 
 namespace trivium::runtime::checkpoint {
 namespace {
@@ -22,6 +25,43 @@ std::uint64_t checksum_at(const base::JsonReader& reader) {
     reader.fail("must be 16 hexadecimal digits");
   }
   return value;
+}
+
+/// What differs between two models: "hidden was 64, is now 128".
+struct Differences {
+  std::vector<std::string> of_weights;  ///< of their shapes, or of what is computed with them
+  std::vector<std::string> others;
+};
+
+/// Whether weights mean the same whatever the member says.
+bool leaves_weights(const std::string& pointer, const models::Model& model) {
+  if (pointer == "/max_sequence") return model.positions != models::Positions::kLearned;
+  // DeepSeek-V3 lowered the scale of its modules' loss on the way: arXiv 2412.19437, section 4.2.
+  static const std::set<std::string> kOthers{"/name", "/source", "/mtp/loss_scale", "/experts/balance_loss",
+                                             "/experts/imbalance"};
+  return kOthers.contains(pointer);
+}
+
+Differences differences_of(const models::Model& before, const models::Model& after) {
+  const nlohmann::json old_json = models::to_json(before), new_json = models::to_json(after);
+  const nlohmann::json old_flat = old_json.flatten(), new_flat = new_json.flatten();
+  std::set<std::string> pointers;
+  for (const nlohmann::json* flat : {&old_flat, &new_flat}) {
+    for (const auto& [pointer, value] : flat->items()) pointers.insert(pointer);
+  }
+  const auto text = [](const nlohmann::json& flat, const std::string& pointer) {
+    const auto found = flat.find(pointer);
+    return found == flat.end() ? std::string("as usual") : found->dump();
+  };
+  Differences differences;
+  for (const std::string& pointer : pointers) {
+    const std::string was = text(old_flat, pointer), is = text(new_flat, pointer);
+    // What a model is called does not matter.
+    if (was == is || pointer == "/name" || pointer == "/source") continue;
+    (leaves_weights(pointer, after) ? differences.others : differences.of_weights)
+        .push_back(fmt::format("{} was {}, is now {}", pointer.substr(1), was, is));
+  }
+  return differences;
 }
 
 }  // namespace
@@ -79,14 +119,19 @@ Description description_from_json(const nlohmann::json& json, const std::string&
   return description;
 }
 
+std::vector<std::string> changed_members(const Description& saved, const program::Job& wanted) {
+  return differences_of(saved.job.job.model, wanted.model).others;
+}
+
 std::string cannot_continue(const Description& saved, const program::Job& wanted, std::int64_t corpus_tokens) {
-  models::Model model = saved.job.job.model;
-  // What the model is called and where its numbers were published does not matter.
-  model.name = wanted.model.name;
-  model.source = wanted.model.source;
-  // DeepSeek-V3 lowered it on the way: arXiv 2412.19437, section 4.2.
-  if (model.mtp && wanted.model.mtp) model.mtp->loss_scale = wanted.model.mtp->loss_scale;
-  if (model != wanted.model) return fmt::format("it holds another model ({})", saved.job.job.model.name);
+  if (const Differences model = differences_of(saved.job.job.model, wanted.model); !model.of_weights.empty()) {
+    constexpr std::size_t kNamed = 3;
+    const std::size_t named = std::min(kNamed, model.of_weights.size());
+    return fmt::format(
+        "it holds another model ({}): {}{}", saved.job.job.model.name,
+        fmt::join(model.of_weights.begin(), model.of_weights.begin() + static_cast<std::ptrdiff_t>(named), "; "),
+        model.of_weights.size() > named ? fmt::format("; and {} more", model.of_weights.size() - named) : "");
+  }
   program::Lora adapters = saved.job.job.training.lora;
   if (adapters.scale() == wanted.training.lora.scale()) adapters.alpha = wanted.training.lora.alpha;
   if (adapters.used() && adapters != wanted.training.lora) {

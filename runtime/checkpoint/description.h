@@ -36,8 +36,12 @@ nlohmann::json to_json(const Description& description);
 /// Errors: Failure(kInput) with file and pointer.
 Description description_from_json(const nlohmann::json& json, const std::string& where);
 
-/// Why a training of `wanted` over `corpus_tokens` tokens cannot go on from here, or empty: another model, or another
-/// order of samples. Plan, learning rates and the like may change.
+/// Members of the model whose change binds no weight, and which `wanted` has otherwise: "experts/imbalance was 1, is
+/// now 2". A training goes on with them.
+std::vector<std::string> changed_members(const Description& saved, const program::Job& wanted);
+
+/// Why a training of `wanted` over `corpus_tokens` tokens cannot go on from here, or empty: a model of other shapes or
+/// arithmetic, named by member and values, or another order of samples. Plan, learning rates and the like may change.
 std::string cannot_continue(const Description& saved, const program::Job& wanted, std::int64_t corpus_tokens);
 
 }  // namespace trivium::runtime::checkpoint

@@ -104,6 +104,13 @@ Listing list(const fs::path& folder) {
   return listing;
 }
 
+void refuse_odd_latest(const fs::path& folder) {
+  std::error_code error;
+  const fs::path latest = folder / kLatest;
+  if (!fs::exists(latest, error) || fs::is_regular_file(latest, error)) return;
+  fail(base::ErrorKind::kInput, latest, "is no file, so that no save could name the newest checkpoint; remove it");
+}
+
 void publish(const fs::path& folder, std::int64_t step, std::int64_t keep) {
   std::error_code error;
   const fs::path target = folder / folder_name(step), unfinished = folder / unfinished_name(step);

@@ -21,6 +21,10 @@ struct Listing {
 /// Nothing where the folder does not exist. Errors: Failure(kInput) where it cannot be read.
 Listing list(const std::filesystem::path& folder);
 
+/// Refuses a folder whose `latest` is no regular file, as a pipe that nobody reads: a save would wait for ever.
+/// Errors: Failure(kInput).
+void refuse_odd_latest(const std::filesystem::path& folder);
+
 /// Gives a finished and verified checkpoint its name, then lets `latest` name it, each in one step of the file system,
 /// and only then removes what is unfinished, what it replaced, and of the checkpoints of earlier steps all but so many
 /// that `keep` remain with this one (0: keeps all). Errors: Failure(kRuntime).

@@ -177,6 +177,8 @@ nlohmann::json hugging_face_config(const models::Model& m) {
     config["num_experts_per_tok"] = m.experts->top_k;
     config["swiglu_alpha"] = models::kClampedSlope;
     config["swiglu_limit"] = models::kClampedLimit;
+    // The family's own default is YaRN with a factor of 32.
+    config["rope_parameters"] = rope_parameters(m.rotary);
   }
   if (is_nemotron(m)) {
     config.erase("rms_norm_eps");

@@ -2,6 +2,7 @@
 #include "runtime/checkpoint/directory.h"
 
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <filesystem>
 #include <fstream>
@@ -9,6 +10,7 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "runtime/checkpoint/checkpoint.h"
+#include "tests/input_error.h"
 #include "tests/runtime/checkpoint/training.h"
 
 namespace trivium::runtime::checkpoint {
@@ -55,6 +57,18 @@ TEST(CheckpointFolder, LatestNamesTheOneThatCounts) {
   EXPECT_EQ(newest(folder.path()).path, folder.path() / "step-00000001");
   base::write_file_atomically(folder.path() / "latest", "nonsense");
   EXPECT_EQ(newest(folder.path()).path, folder.path() / "step-00000002");
+}
+
+// Opening a pipe that nobody reads waits for ever; the training would have been lost by then.
+TEST(CheckpointFolder, ALatestThatIsNoFileIsRefusedBeforeAStep) {
+  const Folder folder;
+  two_checkpoints(folder.path());
+  fs::remove(folder.path() / "latest");
+  ASSERT_EQ(::mkfifo((folder.path() / "latest").c_str(), 0600), 0);
+  program::Plan plan;
+  plan.pipeline = 2;
+  const std::string why = input_error([&] { train(small_job(plan), folder.path(), 3, true); }, "no error");
+  EXPECT_NE(why.find("latest: is no file"), std::string::npos) << why;
 }
 
 TEST(CheckpointFolder, ATornOrAlteredFileIsPassedOverForTheOneBefore) {

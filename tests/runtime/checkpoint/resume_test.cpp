@@ -1,4 +1,5 @@
 // Going on from a checkpoint is as if nothing had happened.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -101,6 +102,31 @@ TEST(Resume, GoesOnWithMuon) {
     const std::string no = cannot_continue(opened.description, other, opened.description.corpus_tokens);
     EXPECT_NE(no.find("--document-lengths"), std::string::npos) << no;
   }
+}
+
+// What binds no weight may change on the way, and is said; what does is named with its values.
+TEST(Resume, SaysWhichMemberOfTheModelChanged) {
+  program::Job job = small_job(split_plan(1, 1, 1, 0));
+  job.model.positions = models::Positions::kRotary;
+  const Folder folder;
+  train(job, folder.path(), 2, false, 1);
+  const Description saved = open(newest_or_throw(folder.path()), true).description;
+  program::Job other = job;
+  other.model.name = "renamed";
+  other.model.max_sequence *= 2;
+  EXPECT_EQ(cannot_continue(saved, other, saved.corpus_tokens), "");
+  const std::vector<std::string> changed = changed_members(saved, other);
+  ASSERT_EQ(changed.size(), 1U);
+  EXPECT_EQ(changed[0],
+            fmt::format("max_sequence was {}, is now {}", job.model.max_sequence, 2 * job.model.max_sequence));
+  EXPECT_EQ(train(other, folder.path(), 2, true).losses.size(), 1U);  // goes on
+  other.model.hidden *= 2;
+  const std::string no = cannot_continue(saved, other, saved.corpus_tokens);
+  EXPECT_NE(no.find(fmt::format("hidden was {}, is now {}", job.model.hidden, 2 * job.model.hidden)), std::string::npos)
+      << no;
+  other = job;
+  other.model.positions = models::Positions::kLearned;  // a table of positions is a weight
+  EXPECT_NE(cannot_continue(saved, other, saved.corpus_tokens), "");
 }
 
 program::Job delayed_job(const program::Plan& plan) {

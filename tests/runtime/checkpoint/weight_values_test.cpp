@@ -217,6 +217,17 @@ Tensor unpacked(const File& scaled, const std::string& name, std::size_t rows, s
   return floats(kExperts + name, {2, static_cast<std::int64_t>(rows), static_cast<std::int64_t>(columns)}, values);
 }
 
+// Where a file leaves positions open, transformers takes the family's: YaRN with a factor of 32.
+TEST(GptOss, SaysHowItsHeadsTurnEvenWithoutScaling) {
+  models::Model model = gpt_oss();
+  model.rotary = {};
+  model.rotary.theta = 150000;
+  const nlohmann::json config = hugging_face_config(model);
+  EXPECT_EQ(config.at("rope_parameters").at("rope_type"), "default");
+  EXPECT_EQ(config.at("rope_parameters").at("rope_theta"), 150000.0);
+  EXPECT_EQ(models::model_from_hugging_face(config, "gpt_oss").rotary, model.rotary);
+}
+
 TEST_F(ScaledWeights, OfExpertsInMxfp4AreReadAsGptOssIsReleased) {
   const models::Model model = gpt_oss();
   const File up = mxfp4_of("gate_up_proj", 64, 192), down = mxfp4_of("down_proj", 96, 64);

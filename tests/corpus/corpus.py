@@ -11,12 +11,14 @@ is imported too: the two must agree in model, split, batch and precision.
 import argparse
 import collections
 import json
+import os
 import pathlib
 import subprocess
 import sys
 import tempfile
 
-CLUSTER = "dgx-h100-80gb:64"
+NODES = "64"
+CLUSTER = "dgx-h100-80gb:" + NODES
 SECONDS = 90
 # Name, repository, folder in it, patterns, options of import, whether bash tells the truth.
 COLLECTIONS = [
@@ -63,17 +65,24 @@ def imported(trivium, path, options):
     return None, reason.replace("error: ", "").replace(str(path), "").lstrip(":# ")
 
 
-def captured(trivium, path, options):
-    """What bash would start; None where it starts nothing."""
-    with tempfile.NamedTemporaryFile(suffix=".sh") as script:
-        command = [trivium, "capture", "-o", script.name, "--force", "--", "bash", path.name]
-        try:
-            run = subprocess.run(command, cwd=path.parent, capture_output=True, text=True, timeout=SECONDS, check=False)
-        except subprocess.TimeoutExpired:
-            return None
-        if run.returncode != 0:
-            return None
-        return imported(trivium, script.name, options)[0]
+def captured(trivium, path, options, top):
+    """What the script would start, in a batch job where it has a header; None where it starts nothing. Some want to be
+    started from the top of their repository."""
+    starter = "sbatch" if "#SBATCH" in path.read_text(errors="replace") else "bash"
+    # A script without a header that asks Slurm for its nodes is started in an allocation of the cluster's.
+    environment = dict(os.environ) if starter == "sbatch" else dict(os.environ, SLURM_NNODES=NODES)
+    for folder in (path.parent, top):
+        with tempfile.NamedTemporaryFile(suffix=".sh") as script:
+            command = [trivium, "capture", "-o", script.name, "--force", "--", starter, str(path.relative_to(folder))]
+            try:
+                run = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=SECONDS, check=False,
+                                     env=environment)
+            except subprocess.TimeoutExpired:
+                continue
+            plan = imported(trivium, script.name, options)[0] if run.returncode == 0 else None
+        if plan is not None:
+            return plan
+    return None
 
 
 def differences(read, run):
@@ -81,9 +90,9 @@ def differences(read, run):
             if read[part].get(key) != run[part].get(key)]
 
 
-def judged(trivium, path, options, has_truth):
+def judged(trivium, path, options, has_truth, top):
     read, reason = imported(trivium, path, options)
-    run = captured(trivium, path, options) if has_truth else None
+    run = captured(trivium, path, options, top) if has_truth else None
     if read is None:
         return ("refused" if run is not None or not has_truth else "starts nothing that is read"), reason
     if run is None:
@@ -111,7 +120,7 @@ def main():
         files = sorted({path for pattern in patterns for path in (top / inside).rglob(pattern) if path.is_file()})
         counts = collections.Counter()
         for path in files:
-            verdict, why = judged(trivium, path, options, has_truth and not given.no_capture)
+            verdict, why = judged(trivium, path, options, has_truth and not given.no_capture, top)
             counts[verdict] += 1
             wrong += verdict == "different"
             if given.list or verdict != "read":

@@ -232,5 +232,32 @@ TEST(BridgeRecipe, IsNamedByACommand) {
   EXPECT_THAT(refusal_of(foreign_request("cfg = step35_pretrain_config()\n")), HasSubstr("recipe"));
 }
 
+// BigScience, train/tr11-176B-ml/tr11-176B-ml.slurm on the 48 nodes of the main training (arXiv 2211.05100, table 3 and
+// section 3.2): TP 4, PP 12, DP 8, micro-batch 2, batch 2,048, 70 layers of 14,336, ALiBi, a norm behind the embedding.
+TEST(MegatronDeepspeedScript, OfBloom) {
+  ImportRequest request = foreign_request(
+      "#SBATCH --nodes=48\n#SBATCH --gres=gpu:8\nNNODES=$SLURM_NNODES\nGPT_ARGS=\" --pp-partition-method "
+      "'type:transformer|embedding' --num-layers 70 --hidden-size 14336 --num-attention-heads 112 --seq-length 2048 "
+      "--max-position-embeddings 2048 --micro-batch-size 2 --rampup-batch-size 192 16 9_765_625 --global-batch-size "
+      "2048 --embed-layernorm --position-embedding-type alibi --checkpoint-activations --bf16\"\n"
+      "cat <<EOT > ds.json\n{\"train_micro_batch_size_per_gpu\": 2, \"train_batch_size\": 2048, "
+      "\"zero_optimization\": {\"stage\": 0}, \"bf16\": {\"enabled\": true}}\nEOT\n"
+      "export CMD=\"torchrun --nproc_per_node 8 --nnodes $NNODES pretrain_gpt.py --tensor-model-parallel-size 4 "
+      "--pipeline-model-parallel-size 12 $GPT_ARGS --deepspeed --deepspeed_config ds.json --zero-stage 0\"\n"
+      "srun bash -c \"$CMD\"\n",
+      384);
+  const program::Job job = imported_foreign(request).job;
+  EXPECT_EQ(job.model.layers, 70);
+  EXPECT_EQ(job.model.hidden, 14'336);
+  EXPECT_EQ(job.model.positions, models::Positions::kAlibi);
+  EXPECT_TRUE(job.model.embedding_norm);
+  EXPECT_EQ(job.plan.tensor, 4);
+  EXPECT_EQ(job.plan.pipeline, 12);
+  EXPECT_EQ(job.plan.data, 8);
+  EXPECT_EQ(job.plan.micro_batch, 2);
+  EXPECT_EQ(job.plan.stage_layers.front(), 5);
+  EXPECT_EQ(job.training.global_batch, 2048);
+}
+
 }  // namespace
 }  // namespace trivium::planner::launch

@@ -52,6 +52,7 @@ void add_commands(CLI::App& app, int& exit_code) {
   add_export(app, exit_code);
   add_import(app, exit_code);
   add_capture(app, exit_code);
+  add_improve(app, exit_code);
   add_trial(app, exit_code);
   add_validate(app, exit_code);
   add_calibrate(app, exit_code);

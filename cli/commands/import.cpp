@@ -11,14 +11,10 @@
 #include "base/quote.h"
 #include "base/say.h"
 #include "cli/options/command.h"
-#include "cli/options/options.h"
-#include "cli/options/values.h"
+#include "cli/options/launch_options.h"
 #include "cli/render/output.h"
 #include "cli/render/render.h"
-#include "hardware_profiles/load.h"
-#include "models/load.h"
 #include "planner/launch/launch.h"
-#include "planner/launch/surroundings.h"
 #include "program/lower/lower.h"
 #include "program/plan/plan_file.h"
 #include "simulator/cost/supported.h"
@@ -28,22 +24,11 @@ namespace {
 
 namespace launch = planner::launch;
 
-constexpr std::int64_t kMostSequence = std::int64_t{1} << 24;
-constexpr std::int64_t kMostBatch = std::int64_t{1} << 24;
-
 struct ImportOptions {
-  std::string file, from, model, cluster, output;
-  std::vector<std::string> environment;
-  std::int64_t sequence = 0, global_batch = 0;
-  int ranks = 0, devices_per_node = 0;
+  LaunchOptions launch;
+  std::string output;
   bool json = false;
 };
-
-/// Names and values of the file may be as long as they please.
-std::string brief(const std::string& text) {
-  constexpr std::size_t kLongest = 200;
-  return text.size() > kLongest ? base::quote(text) : base::one_line(text);
-}
 
 /// What is written can be read: settings that a trainer takes, or only its file, may be no plan of ours.
 void check_plan(const nlohmann::json& plan, const std::string& from) {
@@ -71,42 +56,23 @@ void warn_of_hardware(const program::Job& job, const hardware::Cluster& cluster)
 }
 
 void run(const ImportOptions& options) {
-  if (options.cluster.empty()) {
-    throw base::Failure(base::ErrorKind::kUsage,
-                        "no cluster; launch files do not say the hardware, give --cluster NAME:N");
-  }
-  hardware::Cluster cluster = hardware::load_cluster(options.cluster);
-  nlohmann::json stored = cluster_json(options.cluster, cluster);
-  take_devices_per_node(options.devices_per_node, stored, cluster);
-  launch::ImportRequest request;
-  request.text = base::read_file(options.file);
-  request.where = options.file;
-  if (!options.model.empty()) request.model = models::load_model(options.model);
-  request.sequence = options.sequence;
-  request.global_batch = options.global_batch;
-  request.ranks = options.ranks > 0 ? options.ranks : cluster.devices();
-  request.fixes_ranks = options.ranks > 0;
-  request.devices_per_node = cluster.groups.front().node.devices_of_host();
-  request.surroundings = launch::surroundings_of(options.file, options.environment);
-  const launch::Trainer from =
-      options.from.empty() ? launch::trainer_of(request) : launch::find_trainer(options.from)->trainer;
-  const launch::Imported imported = launch::import_plan(request, from);
-  if (!options.json) say_read(imported.job);
-  for (const launch::Loss& loss : imported.losses) base::say("warning: {}: {}\n", brief(loss.field), brief(loss.what));
-  warn_of_hardware(imported.job, cluster);
+  const LaunchFile read = read_launch(options.launch);
+  if (!options.json) say_read(read.imported.job);
+  say_losses(read.imported.losses);
+  warn_of_hardware(read.imported.job, read.cluster);
   program::PlanFile file;
-  file.job = imported.job;
-  file.cluster = std::move(stored);
+  file.job = read.imported.job;
+  file.cluster = read.stored_cluster;
   const nlohmann::json plan = program::to_json(file);
-  check_plan(plan, options.file);
+  check_plan(plan, options.launch.file);
   if (!options.output.empty()) base::write_file_atomically(options.output, base::json_text(plan, 2) + "\n");
   if (!options.json) {
     if (options.output.empty()) print_json(plan);
     return;
   }
-  nlohmann::json json{{"schema", "trivium.import/1"}, {"from", launch::version_of(from).name}, {"file", plan}};
+  nlohmann::json json{{"schema", "trivium.import/1"}, {"from", launch::version_of(read.trainer).name}, {"file", plan}};
   auto& losses = json["not_mapped"] = nlohmann::json::array();
-  for (const launch::Loss& loss : imported.losses) losses.push_back({{"field", loss.field}, {"what", loss.what}});
+  for (const launch::Loss& loss : read.imported.losses) losses.push_back({{"field", loss.field}, {"what", loss.what}});
   print_json(json);
 }
 
@@ -115,26 +81,7 @@ void run(const ImportOptions& options) {
 void add_import(CLI::App& app, int& exit_code) {
   auto options = std::make_shared<ImportOptions>();
   CLI::App* command = app.add_subcommand("import", "Read another trainer's arguments or configuration as a plan file");
-  command
-      ->add_option(
-          "FILE", options->file,
-          "Shell script, YAML, log with Megatron's arguments, DeepSpeed JSON, torchtitan's TOML, Megatron-Bridge's Python")
-      ->required()
-      ->type_name("FILE");
-  command->add_option("--from", options->from, "The trainer; default: recognised by its content")
-      ->check(one_of({"megatron", "megatron-bridge", "deepspeed", "torchtitan", "fsdp2"}));
-  command->add_option("--model", options->model, "The model, where the file does not say its shape");
-  command->add_option("--cluster", options->cluster, "NAME:N, A:16+B:16, this-machine, or FILE.json");
-  add_devices_per_node(*command, options->devices_per_node);
-  command->add_option("--sequence", options->sequence, "Tokens of a sample; default: the file's")
-      ->transform(sequence_suffixes())
-      ->check(CLI::Range(std::int64_t{1}, kMostSequence));
-  command->add_option("--global-batch", options->global_batch, "Samples of a step; default: the file's")
-      ->check(CLI::Range(std::int64_t{1}, kMostBatch));
-  command->add_option("--ranks", options->ranks, "Processes; default: the file's, where it says none all devices")
-      ->check(CLI::Range(1, kMostRanks));
-  command->add_option("--env", options->environment, "NAME=VALUE of the environment that a script is started in")
-      ->type_name("NAME=VALUE");
+  add_launch_options(*command, options->launch);
   add_output(*command, "-o,--output", options->output, "Write the plan file there instead of on stdout",
              OutputKind::kPlan);
   command->add_flag("--json", options->json, "JSON on stdout: the plan file and what could not be mapped");

@@ -16,6 +16,7 @@ void add_doctor(CLI::App& app, int& exit_code);
 void add_explain(CLI::App& app, int& exit_code);
 void add_export(CLI::App& app, int& exit_code);
 void add_import(CLI::App& app, int& exit_code);
+void add_improve(CLI::App& app, int& exit_code);
 void add_man(CLI::App& app, int& exit_code);
 void add_models(CLI::App& app, int& exit_code);
 void add_plan(CLI::App& app, int& exit_code);

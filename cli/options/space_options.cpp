@@ -48,9 +48,7 @@ void check_fixed(const Constraint& constraint, const JobRequest& request) {
   }
 }
 
-}  // namespace
-
-void add_space_options(CLI::App& command, SpaceOptions& options) {
+void add_options(CLI::App& command, SpaceOptions& options, bool chooses_trainer) {
   const char* group = "Space";
   const auto add = [&](const char* name, std::vector<std::string>& values, const char* help, const char* type) {
     command.add_option(name, values, help)->type_name(type)->group(group)->expected(1)->take_all();
@@ -64,14 +62,16 @@ void add_space_options(CLI::App& command, SpaceOptions& options) {
       "FEATURE");
   std::vector<std::string> trainers;
   for (const planner::TrainerSpace& space : planner::trainer_spaces()) trainers.emplace_back(space.trainer);
-  command
-      .add_option(
-          "--for", options.trainer,
-          fmt::format("Only plans of {}; priced as the trainer runs them. Without it: Trivium's own runtime, next to "
-                      "a line for each trainer",
-                      fmt::join(trainers, ", ")))
-      ->check(one_of(trainers))
-      ->group(group);
+  if (chooses_trainer) {
+    command
+        .add_option(
+            "--for", options.trainer,
+            fmt::format("Only plans of {}; priced as the trainer runs them. Without it: Trivium's own runtime, next "
+                        "to a line for each trainer",
+                        fmt::join(trainers, ", ")))
+        ->check(one_of(trainers))
+        ->group(group);
+  }
   add("--min", options.min, "Least value of a plan field", "FIELD=N");
   add("--max", options.max, "Largest value of a plan field", "FIELD=N");
   command
@@ -81,6 +81,12 @@ void add_space_options(CLI::App& command, SpaceOptions& options) {
       ->group(group)
       ->capture_default_str();
 }
+
+}  // namespace
+
+void add_space_options(CLI::App& command, SpaceOptions& options) { add_options(command, options, true); }
+
+void add_bound_options(CLI::App& command, SpaceOptions& options) { add_options(command, options, false); }
 
 planner::SearchRequest search_request(const SpaceOptions& options, JobRequest& request) {
   for (const std::string& text : options.fix) fix(text, request);

@@ -16,7 +16,10 @@ struct SpaceOptions {
   std::string trainer;  ///< whose plans alone are searched; empty: those of our own runtime
 };
 
-/// `options` must outlive the parse.
+/// The bounds alone: all but --for. `options` must outlive the parse.
+void add_bound_options(CLI::App& command, SpaceOptions& options);
+
+/// Bounds and --for. `options` must outlive the parse.
 void add_space_options(CLI::App& command, SpaceOptions& options);
 
 /// The search that the options mean; fields that --fix gives go into `request` too, as if given by their own options.

@@ -129,6 +129,14 @@ std::vector<Manual> measuring() {
        {},
        {{"trivium capture -o captured.sh -- bash train.sh", "what train.sh would start, as a script"},
         {"trivium import captured.sh --cluster dgx-h100-80gb:2 -o imported.json", "that script as a plan file"}}},
+      {"improve",
+       "Predicts what a launch file runs, searches the best plan for the same trainer, model, batch and devices, and "
+       "says option by option what changes and what each change gains. With --patch it prints the changed file as a "
+       "unified diff.",
+       {"FILE", "--cluster", "--model", "--sequence", "--global-batch", "--ranks", "--env", "--forbid", "--max",
+        "--patch", "--output", "--all", "--json"},
+       {{"trivium improve train.sh --cluster dgx-h100-80gb:2", "what train.sh gains by the best plan"},
+        {"trivium improve train.sh --cluster dgx-h100-80gb:2 --max pipeline=1", "by the best one without a pipeline"}}},
       {"trial",
        "Runs plans of one job as short jobs by a command of yours, the likeliest to be the fastest first, until one is "
        "known to be. Without --go it says what it would run.",

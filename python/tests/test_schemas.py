@@ -126,6 +126,7 @@ class Schemas(unittest.TestCase):
         for trainer in ("megatron", "deepspeed", "torchtitan"):
             self.holds(self.written("export", "plan.json", "--to", trainer))
         self.holds(self.written("import", "train.sh", "--cluster", "dgx-a100-80gb:2"))
+        self.holds(self.written("improve", "train.sh", "--cluster", "dgx-a100-80gb:2"))
 
     def test_what_is_shipped(self):
         for one in ("models", "profiles", "stacks", "doctor"):

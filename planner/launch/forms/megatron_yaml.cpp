@@ -47,7 +47,7 @@ bool is_off(const yaml::Node& value) {
 
 /// Members of Megatron-Core's TransformerConfig by other names than the arguments have, and those whose switch says the
 /// opposite.
-constexpr std::array<std::pair<std::string_view, std::string_view>, 6> kNames{
+constexpr std::array<std::pair<std::string_view, std::string_view>, 6> kYamlNames{
     {{"num_moe_experts", "num-experts"},
      {"layernorm_epsilon", "norm-epsilon"},
      {"moe_router_group_topk", "moe-router-group-topk"},
@@ -74,9 +74,9 @@ void take_member(const yaml::Member& member, Script& script) {
     if (member.value.text == "squaredrelu") script.arguments.push_back({"squared-relu", {}, member.value.line});
     return;
   }
-  const auto renamed = std::ranges::find(kNames, member.key, [](const auto& pair) { return pair.first; });
+  const auto renamed = std::ranges::find(kYamlNames, member.key, [](const auto& pair) { return pair.first; });
   script.arguments.push_back(
-      argument_of(renamed == kNames.end() ? member.key : std::string(renamed->second), member.value));
+      argument_of(renamed == kYamlNames.end() ? member.key : std::string(renamed->second), member.value));
 }
 
 }  // namespace

@@ -20,7 +20,8 @@ constexpr double kMissed = 20;            // 2 / 0.1: what an interval score add
 constexpr std::size_t kLeastOfClass = 8;  // runs of a class that is looked at
 constexpr double kMostInClass = 60;       // runs whose root a class weighs at most
 constexpr double kUsualPart = 0.04, kUsualFactor = 1.5, kUsualCoefficient = 2;  // prior: log-normal, and normal
-constexpr double kPriorWeight = 0.05;                                           // of a unit of the score's logarithm
+constexpr double kUsualBase = -2.5, kBaseSpread = 0.5;  // prior: a run's own deviation is 8 %, e^.5 up or down
+constexpr double kPriorWeight = 0.05;                   // of a unit of the score's logarithm
 constexpr double kLeastBetter = 1e-4;
 constexpr int kLadderRounds = 4;
 constexpr int kPlansOfSweep = 4;
@@ -35,7 +36,7 @@ double interval_score(const HeldBack& held, double error) {
 
 /// What is chosen: logarithms of the parts, and the rule.
 struct Choice {
-  std::array<double, 8> at{-2.5,          1, 1.5, std::log(0.01), std::log(0.02), std::log(0.01), std::log(0.08),
+  std::array<double, 8> at{kUsualBase,    1, 1.5, std::log(0.01), std::log(0.02), std::log(0.01), std::log(0.08),
                            std::log(0.08)};
 
   SpreadRule rule() const { return {at[0], at[1], at[2]}; }
@@ -43,7 +44,7 @@ struct Choice {
     return {std::exp(at[3]), std::exp(at[4]), std::exp(at[5]), std::exp(at[6]), std::exp(at[7])};
   }
   double prior() const {
-    double sum = 0;
+    double sum = square((at[0] - kUsualBase) / kBaseSpread);  // without it, quantiles alone may say how wide
     for (std::size_t i = 1; i < 3; ++i) sum += square(at[i] / kUsualCoefficient);
     for (std::size_t i = 3; i < at.size(); ++i) sum += square((at[i] - std::log(kUsualPart)) / kUsualFactor);
     return sum * kPriorWeight;

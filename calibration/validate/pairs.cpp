@@ -114,7 +114,7 @@ std::string rest_of(const PublishedRun& run, const Setting& setting) {
 /// A value of the setting, with its repeats.
 struct Repeated {
   std::string value, case_name;
-  std::vector<double> measured, predicted;  // tokens a second
+  std::vector<double> measured, predicted;  // s a token
   double order = 0;
 };
 
@@ -159,8 +159,8 @@ std::vector<PairOfRuns> find_pairs(std::span<const PublishedRun> runs, std::span
         at = std::prev(values.end());
       }
       const double tokens = static_cast<double>(run.job.training.global_batch * run.job.training.sequence);
-      at->measured.push_back(tokens / run.iteration_s);
-      at->predicted.push_back(tokens / rows[i].predicted_iteration_s);
+      at->measured.push_back(run.iteration_s / tokens);
+      at->predicted.push_back(rows[i].predicted_iteration_s / tokens);
     }
     for (auto& [key, values] : alike) add_pairs_of(values, setting.name, pairs);
   }

@@ -11,7 +11,7 @@
 
 namespace trivium::calibration {
 
-/// Two plans that were both measured and differ in one setting. Changes are of the throughput in tokens, second over
+/// Two plans that were both measured and differ in one setting. Changes are of the time that a token takes, second over
 /// first, - 1.
 struct PairOfRuns {
   std::string setting;        ///< "precision"

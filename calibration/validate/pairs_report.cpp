@@ -31,7 +31,8 @@ std::string to_table(std::span<const PairOfRuns> pairs) {
   for (const PairOfRuns& pair : pairs) order.push_back(&pair);
   std::ranges::stable_sort(order, std::greater<>(),
                            [](const PairOfRuns* pair) { return std::abs(pair->predicted - pair->measured); });
-  text += fmt::format("\nchange of tokens a second\n{:>10} {:>10}  setting, cases\n", "measured", "predicted");
+  text +=
+      fmt::format("\nchange of the time that a token takes\n{:>10} {:>10}  setting, cases\n", "measured", "predicted");
   for (const PairOfRuns* pair : order) {
     text += fmt::format("{:>+8.1f} % {:>+8.1f} %  {}: {} to {}; {} to {}\n", kPercent * pair->measured,
                         kPercent * pair->predicted, pair->setting, pair->from, pair->to, pair->first, pair->second);

@@ -42,22 +42,24 @@ GemmRates product_rates(const program::Op& op, const hardware::Device& device, d
                                        : fp8_rates(device, op.fp8, op.dtype, efficiency);
 }
 
-/// y (m,n) = x (m,k) w (k,n); dx (m,k) = dy w^T; dw (k,n) += x^T dy. Experts: a batch of such products.
-base::Seconds product_time(const program::Op& op, const hardware::Device& device) {
+/// y (m,n) = x (m,k) w (k,n); dx (m,k) = dy w^T; dw (k,n) += x^T dy. Experts: `at_once` such products fill the device
+/// together, then the next ones; 0: all do.
+base::Seconds product_time(const program::Op& op, const hardware::Device& device, int at_once) {
   const double m = static_cast<double>(op.m), n = static_cast<double>(op.n), k = static_cast<double>(op.k);
-  const double batch = std::max(1, op.experts);
+  const double experts = std::max(1, op.experts);
+  const double batch = at_once > 0 ? std::min<double>(experts, at_once) : experts, times = experts / batch;
   if (op.kind == OpKind::kMatmul || op.kind == OpKind::kExpertMatmul)
-    return gemm_time({m, n, k, batch}, product_rates(op, device, 1));
+    return gemm_time({m, n, k, batch}, product_rates(op, device, 1)) * times;
   if (op.kind == OpKind::kMatmulDgrad || op.kind == OpKind::kExpertMatmulDgrad)
-    return gemm_time({m, k, n, batch}, product_rates(op, device, 1));
+    return gemm_time({m, k, n, batch}, product_rates(op, device, 1)) * times;
   GemmRates rates = product_rates(op, device, device.wgrad_efficiency);
   rates.result_size = program::is_half(op.dtype) ? kAccumulatedResult : 2 * rates.result_size;
-  return gemm_time({k, n, m, batch}, rates);
+  return gemm_time({k, n, m, batch}, rates) * times;
 }
 
 /// Likewise, with what makes numbers of codes where the device has no product of them.
-base::Seconds matmul_time(const program::Op& op, const hardware::Device& device) {
-  const base::Seconds time = product_time(op, device);
+base::Seconds matmul_time(const program::Op& op, const hardware::Device& device, int at_once) {
+  const base::Seconds time = product_time(op, device, at_once);
   return op.fp8 == program::Fp8::kNone || has_fp8(device, op.fp8) ? time : time + read_back_time(op, device);
 }
 
@@ -132,7 +134,7 @@ base::Seconds measured_time(const program::Op& op, const hardware::Device& devic
   if (op.fp8 == program::Fp8::kNone || !is_product || device.kind != hardware::DeviceKind::kGpu) return time;
   program::Op wide = op;
   wide.fp8 = program::Fp8::kNone;
-  return time * (matmul_time(op, device) / matmul_time(wide, device));
+  return time * (matmul_time(op, device, 0) / matmul_time(wide, device, 0));
 }
 
 /// Whether the host issues the op apart from the device: not on cores, and not in rates measured end to end.
@@ -159,7 +161,7 @@ base::Seconds device_cost(const program::Op& op, const hardware::Device& device,
   if (device.kind == hardware::DeviceKind::kCpu) return core_time(op, device);
   if (runs_on_host(op, stack)) return base::Seconds(static_cast<double>(op.elements) / stack.host_adam);
   if (traits_of(op.kind).op_class == OpClass::kProduct) {
-    return matmul_time(op, device) + accumulation_time(op, device, stack);
+    return matmul_time(op, device, experts_at_once(stack)) + accumulation_time(op, device, stack);
   }
   if (traits_of(op.kind).op_class == OpClass::kMuon) return muon_time(op, device);
   const bool measured_casts = !device.fp8.products.empty();  // elsewhere a cast moves its bytes as any kernel

@@ -16,6 +16,11 @@ constexpr double kBackwardIssue = 0.75;  // of a forward kernel's issue time
 // bit.
 constexpr double kLooseForward = 9, kLooseBackward = 6;
 
+// s of the host for an exchange with the experts beside another pass: Megatron-Core cuts a layer's passes at each into
+// nodes with streams, events and a call of autograd of their own (core/pipeline_parallel/combined_1f1b.py). Read off
+// Megatron-Bridge's Qwen 3 235B on B200 and B300, whose hosts set the pace.
+constexpr double kPairedIssue = 4e-4;
+
 }  // namespace
 
 bool softmax_falls_back(const program::Op& op, const program::StackTraits& stack) {
@@ -58,6 +63,10 @@ base::Seconds pipelined_issue(const program::Mesh& mesh, const program::StackTra
 }
 
 base::Seconds issue_cost(const program::Op& op, const hardware::Device& device, const program::StackTraits& stack) {
+  const bool paired = op.kind == OpKind::kAllToAll && op.lane == program::Lane::kExpert && program::is_half(op.dtype);
+  if (paired && runs_transformer_engine(stack)) {
+    return device.kernel_issue * (stack.issue * kernels_of(op, stack)) + base::Seconds(kPairedIssue * stack.issue);
+  }
   return device.kernel_issue * (stack.issue * kernels_of(op, stack)) +
          base::Seconds(stack.expert_issue * launches_for_experts(op));
 }

@@ -14,6 +14,14 @@ namespace trivium::simulator {
 /// Whether layers are Transformer Engine's, whose grouped linear layers launch expert by expert.
 inline bool runs_transformer_engine(const program::StackTraits& stack) { return stack.expert_issue > 0; }
 
+/// Whether the host launches what experts compute one by one; captured iterations run them as one kernel.
+inline bool launches_experts_apart(const program::StackTraits& stack) {
+  return runs_transformer_engine(stack) && stack.issue >= 1;
+}
+
+/// How many products of experts such layers run at once; 0: all of them are one kernel.
+int experts_at_once(const program::StackTraits& stack);
+
 /// Bytes that kernels of experts move more (or, where a product does their work, less) than op.bytes * traffic: biases
 /// of what leaves experts and the cuts of clamped activations are PyTorch's kernels, one after the other.
 double loose_expert_bytes(const program::Op& op, const program::StackTraits& stack, double traffic);

@@ -32,7 +32,7 @@ struct Measured {
 // Runs that trained a whole model with settings that the source states exactly (tiers A and B), and which are replayed.
 std::vector<Measured> measured_runs_of_tables() {
   std::vector<Measured> all;
-  for (const char* folder : {"runs", "runs_modern"}) {
+  for (const char* folder : {"runs", "runs_modern", "runs_2026"}) {
     std::vector<fs::path> tables;
     for (const auto& entry : fs::directory_iterator(fs::path(TRIVIUM_SOURCE_DIR) / "validation" / folder)) {
       tables.push_back(entry.path());

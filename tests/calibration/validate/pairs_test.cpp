@@ -45,22 +45,22 @@ constexpr const char* kPipeline = "128,1,1,2,1,4";
 TEST(Pairs, DifferInOneSetting) {
   Table table;
   table.add("wide", "8192", kTensor, "bf16", 10, 10);
-  table.add("narrow", "8192", kTensor, "fp8", 8, 8.5);
+  table.add("narrow", "8192", kTensor, "fp8", 8, 8.6);
   table.add("stages", "8192", kPipeline, "bf16", 9, 11);
   table.add("both", "8192", kPipeline, "fp8", 7, 7);  // of "wide" it differs in two
   ASSERT_FALSE(table.runs[0].unsupported.has_value()) << *table.runs[0].unsupported;
   const std::vector<PairOfRuns> pairs = find_pairs(table.runs, table.rows);
   ASSERT_EQ(pairs.size(), 4U);  // precision of two splits, split of two precisions
-  // Tokens a second: 10 / 8 - 1 = 25 % measured, 10 / 8.5 - 1 = 17.6 % predicted: 7.4 points apart.
+  // 8 / 10 - 1 = -20 % measured, 8.6 / 10 - 1 = -14 % predicted: 6 points apart.
   const auto precision = std::ranges::find(pairs, "wide", &PairOfRuns::first);
   EXPECT_EQ(precision->setting, "precision");
   EXPECT_EQ(precision->from, "bf16");
   EXPECT_EQ(precision->to, "current");
-  EXPECT_NEAR(precision->measured, 0.25, 1e-9);
-  EXPECT_NEAR(precision->predicted, 10 / 8.5 - 1, 1e-9);
+  EXPECT_NEAR(precision->measured, -0.2, 1e-9);
+  EXPECT_NEAR(precision->predicted, -0.14, 1e-9);
   EXPECT_TRUE(precision->sign_right());
   EXPECT_FALSE(precision->within_5_points());
-  // bf16: stages gain 10 / 9 - 1 = 11 % and are predicted to lose 9 %; fp8: gain 14 %, predicted 8.5 / 7 - 1 = 21 %.
+  // bf16: stages take 9 / 10 - 1 = -10 % and are predicted to take 10 % more; fp8: 7 / 8 - 1 = -13 and -19 %.
   const std::vector<PairSummary> summary = summarise(pairs);
   ASSERT_EQ(summary.size(), 3U);
   EXPECT_EQ(summary[1].setting, "tensor against pipeline");
@@ -83,8 +83,7 @@ TEST(Pairs, AreOfOneSoftwareAndOfWellUsedMachines) {
   table.add("faster", "8192", kTensor, "fp8", 6, 8);
   const std::vector<PairOfRuns> pairs = find_pairs(table.runs, table.rows);
   ASSERT_EQ(pairs.size(), 1U);
-  const double typical = (1 / 8.0 + 1 / 6.0) / 2;  // tokens a second, over those of a batch
-  EXPECT_NEAR(pairs[0].measured, typical * 10 - 1, 1e-9);
+  EXPECT_NEAR(pairs[0].measured, 7.0 / 10 - 1, 1e-9);  // the median of 6 and 8 s
 }
 
 // Twice the sequence with half the batch: the same tokens.
@@ -96,7 +95,7 @@ TEST(Pairs, OfSequencesCompareTokens) {
   ASSERT_EQ(pairs.size(), 1U);
   EXPECT_EQ(pairs[0].setting, "sequence");
   EXPECT_EQ(pairs[0].from, "4096");
-  EXPECT_NEAR(pairs[0].measured, -0.2, 1e-9);
+  EXPECT_NEAR(pairs[0].measured, 0.25, 1e-9);
   nlohmann::json json;
   add_pairs(json, pairs);
   EXPECT_EQ(json.at("pairs").size(), 1U);

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "program/ir/op_kinds.h"
+#include "simulator/cost/gemm.h"
 #include "tests/simulator/cost/example_devices.h"
 
 namespace trivium::simulator {
@@ -198,6 +199,23 @@ TEST(ComputeCost, OfMuonsStepInSixteenBitsOnACoreIsThatOfFp32) {
   const double moved = (4.0 * 11 + 14) * 64 * 64, products = 6.0 * 64 * 64 * 64;
   EXPECT_NEAR(compute_cost(with_elements, core(), stack("trivium")).value(),
               products / (0.6 * 32e9) + moved / 3.5e9 + 2e-6, 1e-10);
+}
+
+// Six products of experts: Megatron-Bridge runs four at a time, so one and a half rounds; a stack whose experts are one
+// kernel runs all at once. 60 tiles each on 108 multiprocessors: four fill two waves and a half of the rest, six more.
+TEST(ComputeCost, RunsProductsOfExpertsFourAtATime) {
+  const hardware::Device device = a100();
+  program::Op op;
+  op.kind = program::OpKind::kExpertMatmul;
+  op.dtype = program::DType::kBf16;
+  op.m = 15 * 256, op.n = 4 * 128, op.k = 1024, op.experts = 6;
+  program::fill_work(op);
+  const auto time = [&](const char* stack) { return device_cost(op, device, *program::find_stack(stack)).value(); };
+  const GemmRates rates = gemm_rates(device, op.dtype, 1);
+  EXPECT_NEAR(time("megatron-bridge"), 1.5 * gemm_time({3840, 512, 1024, 4}, rates).value(), 1e-12);
+  EXPECT_NEAR(time("megatron-bridge-graphs"), gemm_time({3840, 512, 1024, 6}, rates).value(), 1e-12);
+  EXPECT_EQ(time("torchtitan-fsdp2"), time("megatron-bridge-graphs"));
+  EXPECT_GT(time("megatron-bridge"), 1.05 * time("megatron-bridge-graphs"));
 }
 
 }  // namespace

@@ -51,15 +51,18 @@ Op of_experts(OpKind kind, bool leaves) {
   return op;
 }
 
-// 4 · 1,024 · 512 numbers: 28 B each where they leave the experts (40 backward), in place of the 4 (2) counted at .5;
-// nothing where a product adds its bias itself.
+// 4 · 1,024 · 512 numbers: 28 B each where they leave the experts (40 backward), 1.8 times as long as their bytes take,
+// in place of the 4 (2) counted at .5; nothing where a product adds its bias itself. In captured iterations as their
+// bytes take.
 TEST(LooseExperts, AddBiasesOfWhatLeavesThemKernelByKernel) {
   constexpr double kNumbers = 4.0 * 1024 * 512;
-  EXPECT_DOUBLE_EQ(loose_expert_bytes(of_experts(OpKind::kExpertBias, true), bridge(), 0.5), kNumbers * (28 - 2));
+  EXPECT_DOUBLE_EQ(loose_expert_bytes(of_experts(OpKind::kExpertBias, true), bridge(), 0.5), kNumbers * (1.8 * 28 - 2));
   EXPECT_DOUBLE_EQ(loose_expert_bytes(of_experts(OpKind::kExpertBiasBackward, true), bridge(), 0.5),
-                   kNumbers * (40 - 1));
+                   kNumbers * (1.8 * 40 - 1));
   EXPECT_DOUBLE_EQ(loose_expert_bytes(of_experts(OpKind::kExpertBias, false), bridge(), 0.5), -kNumbers * 2);
   EXPECT_EQ(loose_expert_bytes(of_experts(OpKind::kExpertBias, true), ours(), 0.5), 0);
+  const program::StackTraits& captured = *program::find_stack("megatron-bridge-graphs");
+  EXPECT_DOUBLE_EQ(loose_expert_bytes(of_experts(OpKind::kExpertBias, true), captured, 0.5), kNumbers * (28 - 2));
   EXPECT_EQ(kernels_of(of_experts(OpKind::kExpertBias, true), bridge()), 1 + 4 * 2);
   EXPECT_EQ(kernels_of(of_experts(OpKind::kExpertBias, true), ours()), 1);
 }
@@ -68,9 +71,9 @@ TEST(LooseExperts, AddBiasesOfWhatLeavesThemKernelByKernel) {
 TEST(LooseExperts, CutClampedActivationsKernelByKernel) {
   Op op = made(OpKind::kActivation, {}, {});
   op.k = static_cast<int>(models::Activation::kClampedSwiglu);
-  EXPECT_DOUBLE_EQ(loose_expert_bytes(op, bridge(), 1), 8.0 * 2 * 1024 * 512);
+  EXPECT_DOUBLE_EQ(loose_expert_bytes(op, bridge(), 1), 1.8 * 8 * 2 * 1024 * 512);
   op.kind = OpKind::kActivationBackward;
-  EXPECT_DOUBLE_EQ(loose_expert_bytes(op, bridge(), 1), 10.0 * 2 * 1024 * 512);
+  EXPECT_DOUBLE_EQ(loose_expert_bytes(op, bridge(), 1), 1.8 * 10 * 2 * 1024 * 512);
   op.k = static_cast<int>(models::Activation::kSwiglu);
   EXPECT_EQ(loose_expert_bytes(op, bridge(), 1), 0);
 }
@@ -229,7 +232,9 @@ TEST(Executed, TurnsHeadsKernelByKernelWhereSinesHaveAnAmplitude) {
   rotary.heads = 8, rotary.kv_heads = 2, rotary.head_dim = 64;
   const std::vector<Op> ops = {rotary};
   EXPECT_FALSE(as_executed(ops, bridge(), 1));
-  EXPECT_DOUBLE_EQ(as_executed(ops, bridge(), 1, {.amplitude = 1.3})->front().bytes, 24.0 * 1024 * 10 * 64);
+  EXPECT_DOUBLE_EQ(as_executed(ops, bridge(), 1, {.amplitude = 1.3})->front().bytes, 1.8 * 24 * 1024 * 10 * 64);
+  const program::StackTraits& captured = *program::find_stack("megatron-bridge-graphs");
+  EXPECT_DOUBLE_EQ(as_executed(ops, captured, 1, {.amplitude = 1.3})->front().bytes, 24.0 * 1024 * 10 * 64);
 }
 
 }  // namespace

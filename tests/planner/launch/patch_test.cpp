@@ -19,7 +19,7 @@ constexpr const char* kShape =
     "--num-layers 32 --hidden-size 4096 --num-attention-heads 32 --seq-length 2048 --max-position-embeddings 2048 "
     "--vocab-size 50257 --global-batch-size 64 --bf16 --attention-backend flash";
 
-ImportRequest request_of(std::string text) {
+ImportRequest file_with(std::string text) {
   ImportRequest request;
   request.text = std::move(text);
   request.where = "train.sh";
@@ -43,7 +43,7 @@ std::string text_with(const std::string& lines, const std::string& options) {
 }
 
 TEST(PatchLaunch, ChangesTheDefaultWhereAVariableDecides) {
-  const auto request = request_of(
+  const auto request = file_with(
       text_with("TP=${TP:-8}  # of a node\n", "--tensor-model-parallel-size $TP --micro-batch-size 1 \\\n  --lr 1"));
   const Patch patch = patched(request, Trainer::kMegatron, [](program::Plan& plan) { plan.tensor = 4; });
   EXPECT_TRUE(patch.by_hand.empty() && patch.differs.empty());
@@ -53,8 +53,8 @@ TEST(PatchLaunch, ChangesTheDefaultWhereAVariableDecides) {
 
 // The variable also decides the batch, which must not change.
 TEST(PatchLaunch, WritesTheValueWhereTheVariableDecidesMore) {
-  const auto request = request_of("MBS=2\nACC=16\ntorchrun pretrain_gpt.py " + std::string(kShape) +
-                                  " \\\n  --micro-batch-size $MBS --global-batch-size $((MBS * ACC))\n");
+  const auto request = file_with("MBS=2\nACC=16\ntorchrun pretrain_gpt.py " + std::string(kShape) +
+                                 " \\\n  --micro-batch-size $MBS --global-batch-size $((MBS * ACC))\n");
   const Patch patch = patched(request, Trainer::kMegatron, [](program::Plan& plan) { plan.micro_batch = 1; });
   EXPECT_TRUE(patch.by_hand.empty() && patch.differs.empty());
   EXPECT_THAT(patch.text, HasSubstr("MBS=2\n"));
@@ -64,7 +64,7 @@ TEST(PatchLaunch, WritesTheValueWhereTheVariableDecidesMore) {
 TEST(PatchLaunch, AddsAndRemovesOptionsOnLinesOfTheirOwn) {
   const std::string head = "ARGS=(\n  " + std::string(kShape) + "\n  --tensor-model-parallel-size 8\n";
   const std::string tail = ")\ntorchrun --nnodes 2 --nproc-per-node 8 pretrain_gpt.py \"${ARGS[@]}\"\n";
-  const auto request = request_of(head + "  --recompute-activations\n" + tail);
+  const auto request = file_with(head + "  --recompute-activations\n" + tail);
   const Patch patch = patched(request, Trainer::kMegatron, [](program::Plan& plan) {
     plan.recompute = program::Recompute::kNone;
     plan.sequence_parallel = true;
@@ -76,8 +76,8 @@ TEST(PatchLaunch, AddsAndRemovesOptionsOnLinesOfTheirOwn) {
 
 // The last line of a command has no backslash: the line before it loses its own.
 TEST(PatchLaunch, RemovesTheLastLineOfACommand) {
-  const auto request = request_of("torchrun pretrain_gpt.py " + std::string(kShape) +
-                                  " \\\n  --tensor-model-parallel-size 2 \\\n  --sequence-parallel\necho done\n");
+  const auto request = file_with("torchrun pretrain_gpt.py " + std::string(kShape) +
+                                 " \\\n  --tensor-model-parallel-size 2 \\\n  --sequence-parallel\necho done\n");
   const Patch patch = patched(request, Trainer::kMegatron, [](program::Plan& plan) { plan.sequence_parallel = false; });
   EXPECT_TRUE(patch.by_hand.empty() && patch.differs.empty());
   EXPECT_THAT(patch.text, HasSubstr("--tensor-model-parallel-size 2\necho done\n"));
@@ -85,7 +85,7 @@ TEST(PatchLaunch, RemovesTheLastLineOfACommand) {
 }
 
 TEST(PatchLaunch, KeepsOlderSpellings) {
-  const auto request = request_of(text_with(
+  const auto request = file_with(text_with(
       "", "--model-parallel-size 2 --pipeline-model-parallel-size 4 --num-layers-per-virtual-pipeline-stage 4"));
   const Patch patch = patched(request, Trainer::kMegatron, [](program::Plan& plan) {
     plan.tensor = 4;
@@ -98,7 +98,7 @@ TEST(PatchLaunch, KeepsOlderSpellings) {
 
 // Megatron-LM refuses its FSDP with one connection.
 TEST(PatchLaunch, FsdpTakesTheOneConnectionAway) {
-  const auto request = request_of(text_with("export CUDA_DEVICE_MAX_CONNECTIONS=1\n", "--use-distributed-optimizer"));
+  const auto request = file_with(text_with("export CUDA_DEVICE_MAX_CONNECTIONS=1\n", "--use-distributed-optimizer"));
   const Patch patch = patched(request, Trainer::kMegatron, [](program::Plan& plan) { plan.zero_stage = 3; });
   EXPECT_TRUE(patch.by_hand.empty() && patch.differs.empty());
   EXPECT_THAT(patch.text, Not(HasSubstr("CUDA_DEVICE_MAX_CONNECTIONS")));
@@ -107,7 +107,7 @@ TEST(PatchLaunch, FsdpTakesTheOneConnectionAway) {
 
 // The stage is decided in two places by one variable; 0 meant 1 with a pipeline in bf16.
 TEST(PatchLaunch, ChangesDeepspeedsJsonInsideTheScript) {
-  const auto request = request_of(
+  const auto request = file_with(
       "ZERO_STAGE=0\nPP=2\ncat >ds.json <<EOT\n{\n  \"train_batch_size\": 64,\n  \"zero_optimization\": {\n"
       "    \"stage\": $ZERO_STAGE\n  },\n  \"bf16\": {\"enabled\": true}\n}\nEOT\n"
       "deepspeed --num_nodes 2 --num_gpus 8 pretrain_gpt.py " +
@@ -126,7 +126,7 @@ TEST(PatchLaunch, ChangesDeepspeedsJsonInsideTheScript) {
 }
 
 TEST(PatchLaunch, ChangesKeysOfToml) {
-  ImportRequest request = request_of(
+  ImportRequest request = file_with(
       "[model]\nname = \"llama3\"\nflavor = \"8B\"\n\n[training]\nlocal_batch_size = 1  # samples\nseq_len = 8192\n"
       "global_batch_size = 64\n\n[parallelism]\ndata_parallel_shard_degree = -1\ntensor_parallel_degree = 1\n");
   const Patch patch = patched(request, Trainer::kTorchtitan, [](program::Plan& plan) {
@@ -140,7 +140,7 @@ TEST(PatchLaunch, ChangesKeysOfToml) {
 }
 
 TEST(PatchLaunch, ChangesArgumentLinesOfYaml) {
-  ImportRequest request = request_of(
+  ImportRequest request = file_with(
       "ENV_VARS:\n  A: 1\nMODEL_ARGS:\n  --num-layers: 32\n  --hidden-size: 4096\n  --num-attention-heads: 32\n"
       "  --seq-length: 2048\n  --max-position-embeddings: 2048\n  --vocab-size: 50257\n  --global-batch-size: 64\n"
       "  --tensor-model-parallel-size: 8  # of a node\n  --sequence-parallel: true\n  --bf16: true\n");
@@ -156,7 +156,7 @@ TEST(PatchLaunch, ChangesArgumentLinesOfYaml) {
 
 // The log of a run: nothing of it starts a training again.
 TEST(PatchLaunch, SaysWhatToSetByHandWhereNoLineDecides) {
-  const auto request = request_of(
+  const auto request = file_with(
       "------------------------ arguments ------------------------\n  num_layers ...................... 32\n"
       "  hidden_size ..................... 4096\n  num_attention_heads ............. 32\n"
       "  seq_length ...................... 2048\n  max_position_embeddings ......... 2048\n"

@@ -266,6 +266,11 @@ Texts with_variable(const std::string& text, const std::string& name, const std:
   Texts texts;
   for (const Span& assigned : assignments_of(text, name)) rewrite_word(text, assigned, value, 0, texts);
   if (!texts.empty()) return texts;
+  const std::string unset = "unset " + name;
+  const std::size_t taken = text.find(unset);
+  if (taken != std::string::npos && !is_commented(text, taken)) {
+    texts.push_back(replaced(text, {taken, taken + unset.size()}, "export " + name + "=" + value));
+  }
   const std::size_t first = text.starts_with("#!") ? line_end(text, 0) : 0;
   std::size_t at = first;  // after the header of comments and #SBATCH
   while (at < text.size()) {

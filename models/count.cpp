@@ -65,7 +65,10 @@ MlpCount mlp_of(const Model& m, const LayerKind& kind) {
   return {e.count * expert + (m.hidden + biases) * e.count + shared, (e.count - e.top_k) * expert};
 }
 
-std::int64_t norm_parameters(const Model& m) { return m.norm == Norm::kLayerNorm ? 2 * m.hidden : m.hidden; }
+std::int64_t norm_parameters(const Model& m) {
+  if (m.plain_norms) return 0;
+  return m.norm == Norm::kLayerNorm ? 2 * m.hidden : m.hidden;
+}
 
 /// All norms of one layer.
 std::int64_t layer_norms(const Model& m) {
@@ -73,6 +76,27 @@ std::int64_t layer_norms(const Model& m) {
   if (m.head_norms) norms += 2 * m.head_dim;  // one for queries, one for keys
   if (m.latent) norms += m.latent->query_rank + m.latent->key_rank;
   return norms;
+}
+
+/// Adds what the extras of `layers` layers of this kind have, part by part.
+void add_extras(const Model& m, const LayerKind& kind, std::int64_t layers, ParameterCount& count) {
+  for (const Extra& extra : m.extras) {
+    if (!has(extra, kind)) continue;
+    const std::int64_t all = layers * extra.parameters;
+    (extra.part == Extra::Part::kAttention ? count.attention
+     : extra.part == Extra::Part::kMlp     ? count.mlp
+                                           : count.norms) += all;
+  }
+}
+
+/// The same of those that stand outside of layers.
+void add_ends_extras(const Model& m, ParameterCount& count) {
+  for (const Extra& extra : m.extras) {
+    if (extra.layers != Extra::Layers::kNone) continue;
+    (extra.part == Extra::Part::kHead        ? count.head
+     : extra.part == Extra::Part::kEmbedding ? count.position_embedding
+                                             : count.norms) += extra.parameters;
+  }
 }
 
 }  // namespace
@@ -87,12 +111,15 @@ ParameterCount count_parameters(const Model& model) {
     const MlpCount mlp = mlp_of(model, alike.kind);
     count.mlp += alike.count * mlp.all;
     idle += alike.count * mlp.idle;
+    add_extras(model, alike.kind, alike.count, count);
   }
-  count.norms = model.layers * layer_norms(model) + (model.embedding_norm ? 2 : 1) * norm_parameters(model);
+  count.norms += model.layers * layer_norms(model) + (model.embedding_norm ? 2 : 1) * norm_parameters(model);
   count.head = model.tied_embeddings ? 0 : model.vocab * model.hidden;
+  add_ends_extras(model, count);
   if (model.mtp) {  // norms of what comes, of embeddings and of what goes to the output matrix; the projection
     const MlpCount mlp = mlp_of(model, model.mtp_kind());
-    const std::int64_t layer = attention_parameters(model) + mlp.all + layer_norms(model);
+    const std::int64_t layer =
+        attention_parameters(model) + mlp.all + layer_norms(model) + model.extra_parameters(model.mtp_kind());
     count.mtp = model.mtp->depth * (layer + 3 * norm_parameters(model) + 2 * model.hidden * model.hidden);
     idle += model.mtp->depth * mlp.idle;
   }

@@ -1,5 +1,6 @@
 // Mixtures of experts in Hugging Face's config.json: Mixtral, Qwen 3, DeepSeek-V2 and V3 (Kimi K2), GLM-4.5, Grok-1.
 // Formulas are those of transformers' modeling files, which the oracle's cases compare (tests/oracle).
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <nlohmann/json.hpp>
@@ -175,7 +176,7 @@ Model read_glm4_moe(const Config& config) {
   Model model;
   read_common(config, model);
   model.kv_heads = count_or(config, "num_key_value_heads", kMostHeads, 0);
-  model.head_dim = count_or(config, "head_dim", kMostHeads, 0);
+  model.head_dim = count_or(config, "head_dim", kMostHeads, std::max<std::int64_t>(1, model.hidden / model.heads));
   model.max_sequence = config.at("max_position_embeddings").integer(1, kMostPositions);
   model.norm = Norm::kRmsNorm;
   model.norm_epsilon = number_or(config, "rms_norm_eps", 1e-5);

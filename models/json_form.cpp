@@ -21,9 +21,12 @@ const std::array<std::string, 4> kPositions = {"learned", "rotary", "none", "ali
 const std::array<std::string, 7> kActivations = {"gelu",     "relu",         "swiglu",        "geglu",
                                                  "gelu_erf", "squared_relu", "clamped_swiglu"};
 const std::array<std::string, 2> kScores = {"softmax", "sigmoid"};
+const std::array<std::string, 5> kParts = {"embedding", "attention", "mlp", "norms", "head"};
+const std::array<std::string, 6> kLayersOfExtras = {"all", "mixture", "dense", "windowed", "full", "none"};
 const std::array<std::string, 4> kScalings = {"none", "linear", "llama3", "yarn"};
 
 constexpr double kMostCapacity = 1e6, kMostBalance = 1e6;
+constexpr std::int64_t kMostExtra = 1'000'000'000'000;
 constexpr double kLeastTheta = 1.001, kMostTheta = 1e12, kMostFactor = 1e6, kLeastTurns = 1e-6;
 
 template <class Enum>
@@ -55,10 +58,21 @@ double read_number(const JsonReader& reader, std::string_view key, double least,
   return value;
 }
 
+/// Numbers of layers, each above the one before it.
+std::vector<std::int64_t> read_layers(const JsonReader& reader, std::string_view key) {
+  const auto member = reader.find(key);
+  std::vector<std::int64_t> layers;
+  if (!member) return layers;
+  for (const JsonReader& one : member->elements()) {
+    layers.push_back(one.integer(layers.empty() ? 0 : layers.back() + 1, kMostLayers));
+  }
+  return layers;
+}
+
 Experts read_experts(const JsonReader& reader) {
   reader.allow_only({"count", "top_k", "every", "capacity_factor", "balance_loss", "dropless", "imbalance", "scores",
                      "correction_bias", "scales_input", "normalised", "scale", "groups", "top_groups", "group_best",
-                     "shared_hidden", "dense_layers", "dense_hidden"});
+                     "shared_hidden", "dense_layers", "dense_hidden", "mixture_layers"});
   Experts experts;
   experts.count = reader.at("count").integer(1, kMostExperts);
   experts.top_k = read_count(reader, "top_k", kMostExperts, experts.top_k);
@@ -88,6 +102,7 @@ Experts read_experts(const JsonReader& reader) {
   experts.shared_hidden = read_count(reader, "shared_hidden", kMostWidth, experts.shared_hidden);
   experts.dense_layers = read_count(reader, "dense_layers", kMostLayers, experts.dense_layers);
   experts.dense_hidden = read_count(reader, "dense_hidden", kMostWidth, experts.dense_hidden);
+  experts.mixture_layers = read_layers(reader, "mixture_layers");
   return experts;
 }
 
@@ -114,6 +129,7 @@ nlohmann::json to_json(const Experts& e) {
   add("shared_hidden", e.shared_hidden, usual.shared_hidden);
   add("dense_layers", e.dense_layers, usual.dense_layers);
   add("dense_hidden", e.dense_hidden, usual.dense_hidden);
+  add("mixture_layers", e.mixture_layers, usual.mixture_layers);
   return json;
 }
 
@@ -165,7 +181,7 @@ nlohmann::json to_json(const Rotary& r) {
 }
 
 Window read_window(const JsonReader& reader) {
-  reader.allow_only({"keys", "first_layer", "full_every", "rotary", "chunked", "plain_full"});
+  reader.allow_only({"keys", "first_layer", "full_every", "rotary", "chunked", "plain_full", "full_layers"});
   Window window;
   window.keys = reader.at("keys").integer(1, kMostPositions);
   if (const auto first = reader.find("first_layer")) window.first_layer = first->integer(0, kMostLayers);
@@ -173,6 +189,7 @@ Window read_window(const JsonReader& reader) {
   if (const auto rotary = reader.find("rotary")) window.rotary = read_rotary(*rotary);
   window.chunked = read_flag(reader, "chunked", window.chunked);
   window.plain_full = read_flag(reader, "plain_full", window.plain_full);
+  window.full_layers = read_layers(reader, "full_layers");
   return window;
 }
 
@@ -181,6 +198,7 @@ nlohmann::json to_json(const Window& window) {
   if (window.rotary) json["rotary"] = to_json(*window.rotary);
   if (window.chunked) json["chunked"] = true;
   if (window.plain_full) json["plain_full"] = true;
+  if (!window.full_layers.empty()) json["full_layers"] = window.full_layers;
   return json;
 }
 
@@ -200,6 +218,23 @@ MultiToken read_multi_token(const JsonReader& reader) {
 }
 
 nlohmann::json to_json(const MultiToken& m) { return {{"depth", m.depth}, {"loss_scale", m.loss_scale}}; }
+
+Extra read_extra(const JsonReader& reader) {
+  reader.allow_only({"name", "part", "layers", "parameters"});
+  Extra extra;
+  extra.name = reader.at("name").text();
+  extra.part = read_choice(reader, "part", kParts, extra.part);
+  extra.layers = read_choice(reader, "layers", kLayersOfExtras, extra.layers);
+  extra.parameters = reader.at("parameters").integer(0, kMostExtra);
+  return extra;
+}
+
+nlohmann::json to_json(const Extra& e) {
+  return {{"name", e.name},
+          {"part", kParts[static_cast<std::size_t>(e.part)]},
+          {"layers", kLayersOfExtras[static_cast<std::size_t>(e.layers)]},
+          {"parameters", e.parameters}};
+}
 
 void allow_members(const JsonReader& reader) {
   reader.allow_only({"schema",
@@ -237,7 +272,9 @@ void allow_members(const JsonReader& reader) {
                      "plain_head_norms",
                      "logit_scale",
                      "temperature",
-                     "mtp"});
+                     "mtp",
+                     "extras",
+                     "plain_norms"});
 }
 
 }  // namespace
@@ -273,6 +310,7 @@ Model model_from_json(const nlohmann::json& json, const std::string& where) {
   if (const auto rotary = reader.find("rotary")) model.rotary = read_rotary(*rotary);
   model.head_norms = read_flag(reader, "head_norms", model.head_norms);
   model.plain_head_norms = read_flag(reader, "plain_head_norms", model.plain_head_norms);
+  model.plain_norms = read_flag(reader, "plain_norms", model.plain_norms);
   model.branch_norms = read_flag(reader, "branch_norms", model.branch_norms);
   model.attention_soft_cap = read_number(reader, "attention_soft_cap", 0, kMostFactor, model.attention_soft_cap);
   model.logit_scale = read_number(reader, "logit_scale", kLeastTurns, kMostFactor, model.logit_scale);
@@ -280,6 +318,9 @@ Model model_from_json(const nlohmann::json& json, const std::string& where) {
   model.embedding_scale = read_number(reader, "embedding_scale", kLeastTurns, kMostFactor, model.embedding_scale);
   model.attention_sinks = read_flag(reader, "attention_sinks", model.attention_sinks);
   if (const auto window = reader.find("window")) model.window = read_window(*window);
+  if (const auto extras = reader.find("extras")) {
+    for (const JsonReader& one : extras->elements()) model.extras.push_back(read_extra(one));
+  }
   if (const auto mtp = reader.find("mtp")) model.mtp = read_multi_token(*mtp);
   if (const auto temperature = reader.find("temperature")) model.temperature = read_temperature(*temperature);
   model.norm_epsilon = read_number(reader, "norm_epsilon", 0, 1, model.norm_epsilon);
@@ -316,7 +357,9 @@ nlohmann::json to_json(const Model& model) {
   if (model.plain_head_norms) json["plain_head_norms"] = true;
   if (model.window) json["window"] = to_json(*model.window);
   if (model.mtp) json["mtp"] = to_json(*model.mtp);
+  for (const Extra& extra : model.extras) json["extras"].push_back(to_json(extra));
   if (model.temperature) json["temperature"] = to_json(*model.temperature);
+  if (model.plain_norms) json["plain_norms"] = true;
   if (model.branch_norms) json["branch_norms"] = true;
   if (model.attention_soft_cap != 0) json["attention_soft_cap"] = model.attention_soft_cap;
   if (model.logit_scale != 1) json["logit_scale"] = model.logit_scale;

@@ -6,12 +6,49 @@
 namespace trivium::models {
 
 LayerKind Model::layer_kind(std::int64_t layer) const {
+  const auto listed = [&](const std::vector<std::int64_t>& some) { return std::ranges::binary_search(some, layer); };
   LayerKind kind;
-  kind.mixture = experts && layer >= experts->dense_layers && (layer - experts->dense_layers + 1) % experts->every == 0;
-  const bool full =
-      !window || layer < window->first_layer || (window->full_every > 0 && (layer + 1) % window->full_every == 0);
+  if (experts && !experts->mixture_layers.empty()) {
+    kind.mixture = listed(experts->mixture_layers);
+  } else {
+    kind.mixture =
+        experts && layer >= experts->dense_layers && (layer - experts->dense_layers + 1) % experts->every == 0;
+  }
+  const bool full = !window || layer < window->first_layer || listed(window->full_layers) ||
+                    (window->full_every > 0 && (layer + 1) % window->full_every == 0);
   kind.window = full ? 0 : window->keys;
   return kind;
+}
+
+bool has(const Extra& extra, const LayerKind& kind) {
+  switch (extra.layers) {
+    case Extra::Layers::kAll:
+      return true;
+    case Extra::Layers::kMixture:
+      return kind.mixture;
+    case Extra::Layers::kDense:
+      return !kind.mixture;
+    case Extra::Layers::kWindowed:
+      return kind.window > 0;
+    case Extra::Layers::kFull:
+      return kind.window == 0;
+    case Extra::Layers::kNone:
+      break;
+  }
+  return false;
+}
+
+std::int64_t Model::extra_parameters(const LayerKind& kind) const {
+  std::int64_t sum = 0;
+  for (const Extra& extra : extras) sum += has(extra, kind) ? extra.parameters : 0;
+  return sum;
+}
+
+std::vector<std::string> not_run(const Model& model) {
+  std::vector<std::string> names;
+  for (const Extra& extra : model.extras) names.push_back(extra.name);
+  if (model.plain_norms) names.push_back("norms without weights");
+  return names;
 }
 
 std::vector<LayersOfKind> layer_kinds(const Model& model) {

@@ -18,11 +18,34 @@ namespace {
 
 namespace fs = std::filesystem;
 
+/// Python's json writes Infinity and NaN, which JSON has not: here texts, so that what needs a number refuses them.
+std::string with_texts_for_infinities(const std::string& text) {
+  std::string kept;
+  bool quoted = false;
+  for (std::size_t at = 0; at < text.size(); ++at) {
+    const std::string_view rest = std::string_view(text).substr(at);
+    if (quoted && rest.starts_with('\\')) {
+      kept += rest.substr(0, 2), ++at;
+      continue;
+    }
+    if (rest.starts_with('"')) quoted = !quoted;
+    for (const std::string_view word : {"-Infinity", "Infinity", "NaN"}) {
+      if (quoted || !rest.starts_with(word)) continue;
+      kept += fmt::format("\"{}\"", word);
+      at += word.size();
+      break;
+    }
+    if (at < text.size()) kept += text[at];
+  }
+  return kept;
+}
+
 /// A file of one of the two forms.
 HuggingFaceModel load_file(const fs::path& path) {
-  const nlohmann::json json = base::read_json_file(path);
+  const std::string text = with_texts_for_infinities(base::read_file(path));
+  const nlohmann::json json = base::parse_json(text, path.string());
   const bool hugging_face = json.is_object() && json.contains("model_type");
-  if (!hugging_face) return {model_from_json(json, path.string()), {}, 0};
+  if (!hugging_face) return {model_from_json(json, path.string()), {}, 0, {}};
   HuggingFaceModel read = read_hugging_face(json, path.string());
   // Configurations seldom have a name of their own: that of the repository's folder, or of the file.
   const nlohmann::json own = json.value("_name_or_path", nlohmann::json());
@@ -96,6 +119,8 @@ HuggingFaceModel load(const std::string& name_or_path) {
 Model load_model(const std::string& name_or_path) { return load(name_or_path).model; }
 
 std::vector<std::string> ignored_members(const std::string& name_or_path) { return load(name_or_path).ignored; }
+
+std::vector<std::string> models_left_out(const std::string& name_or_path) { return load(name_or_path).left_out; }
 
 std::int64_t modules_left_out(const std::string& name_or_path) { return load(name_or_path).modules; }
 

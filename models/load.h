@@ -24,18 +24,21 @@ nlohmann::json to_json(const Model& model);
 struct HuggingFaceModel {
   Model model;
   std::vector<std::string> ignored;
-  std::int64_t modules = 0;  ///< of multi-token prediction that its weights have, which `model` leaves out
+  std::int64_t modules = 0;             ///< of multi-token prediction that its weights have, which `model` leaves out
+  std::vector<std::string> left_out{};  ///< members of other models beside that of text, and what they are
 };
 
-/// A Hugging Face configuration: gpt2, gpt_neox, llama (mistral, qwen2, qwen3, phi3 alike), mixtral, qwen3_moe, falcon,
-/// nemotron. Where attention looks back less far than `max_position_embeddings` (sliding_window), the window is the
-/// longest sequence: up to there attention is full. Errors: Failure(kInput) naming the unsupported `model_type`, the
-/// missing member, or one that is not known and may change what is computed.
+/// A Hugging Face configuration of a family that has a file (family_files.h) or code here. Errors: Failure(kInput)
+/// naming the unsupported `model_type` and what Trivium lacks of it, the missing member, or one that is not known and
+/// may change what is computed.
 HuggingFaceModel read_hugging_face(const nlohmann::json& config, const std::string& where);
 Model model_from_hugging_face(const nlohmann::json& config, const std::string& where);
 
 /// Members that `load_model` passed over; empty for shipped models and files of ours. Errors: as load_model().
 std::vector<std::string> ignored_members(const std::string& name_or_path);
+
+/// Members of models beside that of text (vision encoders), each with what it is. Errors: as load_model().
+std::vector<std::string> models_left_out(const std::string& name_or_path);
 
 /// Modules of multi-token prediction that the file names and `load_model` leaves out, as published counts do (those of
 /// DeepSeek-V3: 671B, not 685B). 0 for shipped models and files of ours, whose `mtp` is taken. Errors: as load_model().

@@ -74,6 +74,8 @@ struct Experts {
   std::int64_t shared_hidden = 0;  ///< inner width of the MLP that every token visits too; 0: none
   std::int64_t dense_layers = 0;   ///< first layers whose MLP is no mixture; only where `every` is 1
   std::int64_t dense_hidden = 0;   ///< inner width of MLPs that are no mixture; 0: that of an expert
+  /// Layers whose MLP is a mixture, in order, where neither `every` nor `dense_layers` tells them; else empty.
+  std::vector<std::int64_t> mixture_layers{};
 
   bool operator==(const Experts&) const = default;
 };
@@ -87,6 +89,8 @@ struct Window {
   /// Windows do not slide but are consecutive: a query sees the keys before it in its own (Llama 4's chunks).
   bool chunked = false;
   bool plain_full = false;  ///< heads of layers that see all keys do not turn (Llama 4's NoPE)
+  /// Layers that see all keys, in order, where neither `first_layer` nor `full_every` tells them; else empty.
+  std::vector<std::int64_t> full_layers{};
 
   bool operator==(const Window&) const = default;
 };
@@ -125,6 +129,19 @@ struct MultiToken {
   bool operator==(const MultiToken&) const = default;
 };
 
+/// What a family computes beyond the members of Model: planning counts its parameters and keeps them in memory, as
+/// vectors that every tensor rank has; its work of a few operations a component is not priced, and no backend runs it.
+struct Extra {
+  enum class Part { kEmbedding, kAttention, kMlp, kNorms, kHead };
+  enum class Layers { kAll, kMixture, kDense, kWindowed, kFull, kNone };  ///< kNone: once, outside of layers
+  std::string name;                                                       ///< what it is: "gate of the shared expert"
+  Part part = Part::kNorms;
+  Layers layers = Layers::kAll;
+  std::int64_t parameters = 0;  ///< in each such layer, or once
+
+  bool operator==(const Extra&) const = default;
+};
+
 /// What tells a layer from others of its model: layers of equal kinds have the same parameters and compute the same.
 struct LayerKind {
   bool mixture = false;     ///< its MLP is a mixture of experts
@@ -132,6 +149,9 @@ struct LayerKind {
 
   bool operator==(const LayerKind&) const = default;
 };
+
+/// Whether layers of this kind have it.
+bool has(const Extra& extra, const LayerKind& kind);
 
 /// A decoder-only transformer. Invariant after `load_model`: every number is positive, `heads % kv_heads == 0`.
 struct Model {
@@ -164,12 +184,14 @@ struct Model {
   bool plain_head_norms = false;  ///< the same without weights, in layers whose heads turn alone (Llama 4's L2 norm)
   bool attention_sinks =
       false;                  ///< a number for every query head takes part in its softmax and in nothing else (gpt-oss)
+  bool plain_norms = false;   ///< norms of layers and the last one have no weights (OLMo); planned, not run
   bool branch_norms = false;  ///< what attention and MLP give is normalised before it is added (Gemma): two norms more
   bool shared_norm = true;    ///< false: a parallel block has a norm for each of the two (GPT-NeoX, Falcon 40B)
   std::optional<Window> window;
   std::optional<Temperature> temperature;
   std::optional<Experts> experts;
   std::optional<MultiToken> mtp;  ///< modules of multi-token prediction that are trained
+  std::vector<Extra> extras;      ///< what is planned and not run
   std::optional<Latent> latent;   ///< head_dim is then that of queries and keys, and every head has a key of its own
 
   bool operator==(const Model&) const = default;
@@ -189,6 +211,8 @@ struct Model {
   LayerKind mtp_kind() const { return layer_kind(layers - 1); }
   /// Whether the end of the model reads the embedding, too: for its logits, or for tokens further on.
   bool embeds_at_end() const { return tied_embeddings || mtp; }
+  /// Parameters of the extras that a layer of this kind has.
+  std::int64_t extra_parameters(const LayerKind& kind) const;
   std::int64_t value_dim() const { return latent ? latent->value_dim : head_dim; }
   /// Whether heads of such a layer turn with their positions, and whether they are normalised.
   bool turns(const LayerKind& kind) const {
@@ -196,6 +220,9 @@ struct Model {
   }
   bool norms_heads(const LayerKind& kind) const { return head_norms || (plain_head_norms && turns(kind)); }
 };
+
+/// What of the model is planned and not run, in words and in the order in which it has it; empty: a backend may run it.
+std::vector<std::string> not_run(const Model& model);
 
 /// A model has no more kinds of layers than this (two of attention, two of MLPs).
 inline constexpr std::size_t kMostLayerKinds = 4;

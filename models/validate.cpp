@@ -22,8 +22,10 @@ double roughly(const Model& m) {
       experts * real(m.ffn_hidden) + (m.experts ? real(m.experts->shared_hidden) : 0) + real(m.dense_hidden());
   const double mlp = 3 * real(m.hidden) * inner + experts * real(m.hidden);
   const double modules = real(m.mtp_depth());
-  return (real(m.layers) + modules) * (attention + mlp) + 2 * modules * real(m.hidden) * real(m.hidden) +
-         real(m.hidden) * (2 * real(m.vocab) + real(m.max_sequence));
+  double extras = 0;
+  for (const Extra& extra : m.extras) extras += real(extra.parameters);
+  return (real(m.layers) + modules) * (attention + mlp + extras) + extras +
+         2 * modules * real(m.hidden) * real(m.hidden) + real(m.hidden) * (2 * real(m.vocab) + real(m.max_sequence));
 }
 
 // The ends of the ramp may be the same: YaRN's is one pair wide at least (Kimi K2), Llama 3's is then none (Llama 4).
@@ -46,6 +48,9 @@ void check_experts(const Model& model, const base::JsonReader& reader) {
     reader.fail(fmt::format("dense_layers ({}) is below layers ({}), and stands where every is 1", e.dense_layers,
                             model.layers));
   }
+  if (!e.mixture_layers.empty() && (e.every > 1 || e.dense_layers > 0 || e.mixture_layers.back() >= model.layers)) {
+    reader.fail("mixture_layers are layers of the model, and stand without every and dense_layers");
+  }
   if (e.count % e.groups != 0 || e.top_groups > e.groups || e.group_best > e.count / e.groups ||
       e.top_k > e.count / e.groups * e.top_groups) {
     reader.fail(fmt::format("{} experts cannot be chosen, {} of them, from the {} best of {} groups by their {} best",
@@ -56,7 +61,8 @@ void check_experts(const Model& model, const base::JsonReader& reader) {
 void check_plain_layers(const Model& model, const base::JsonReader& reader) {
   const bool plain = model.window && model.window->plain_full;
   if (plain &&
-      (model.positions != Positions::kRotary || (model.window->full_every == 0 && model.window->first_layer == 0))) {
+      (model.positions != Positions::kRotary ||
+       (model.window->full_every == 0 && model.window->first_layer == 0 && model.window->full_layers.empty()))) {
     reader.fail("plain_full stands where positions are rotary and some layers see all keys");
   }
   if (model.temperature && !plain)
@@ -114,6 +120,10 @@ void complete_and_validate(Model& model, const base::JsonReader& reader) {
   }
   if (model.branch_norms && (model.parallel_block || model.linear_bias)) {
     reader.fail("branch_norms with parallel_block or linear_bias is not supported");
+  }
+  if (model.window && !model.window->full_layers.empty() &&
+      (model.window->full_every > 0 || model.window->first_layer > 0)) {
+    reader.fail("the window's full_layers stand without full_every and first_layer");
   }
   if (model.window && model.window->full_every == 1) {
     reader.fail("the window's full_every is 1: no layer would have it");

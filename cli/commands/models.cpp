@@ -1,5 +1,6 @@
 // trivium models: the shipped models, or one in full.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -74,6 +75,7 @@ void show_model(const std::string& name, bool json) {
   if (json) {
     nlohmann::json result = models::to_json(model);
     result["ignored"] = models::ignored_members(name);
+    if (const auto others = models::models_left_out(name); !others.empty()) result["left_out"] = others;
     if (const auto left_out = models::modules_left_out(name); left_out > 0) result["mtp_left_out"] = left_out;
     result["parameters"] = parts_json(count);
     result["flops_per_token"] = {{"sequence", model.max_sequence},
@@ -88,6 +90,10 @@ void show_model(const std::string& name, bool json) {
   print(fmt::format("source: {}\n", model.source));
   const std::vector<std::string> ignored = models::ignored_members(name);
   if (!ignored.empty()) print(fmt::format("ignored, as they do not change the model: {}\n", fmt::join(ignored, ", ")));
+  for (const std::string& other : models::models_left_out(name)) print(fmt::format("left out: {}\n", other));
+  if (const std::vector<std::string> planned = models::not_run(model); !planned.empty()) {
+    print(fmt::format("planned and simulated; no backend runs yet: {}\n", fmt::join(planned, ", ")));
+  }
   if (const auto left_out = models::modules_left_out(name); left_out > 0) {
     print(fmt::format("left out, as published counts do: {} of multi-token prediction (--mtp {} of other commands)\n",
                       left_out == 1 ? "a module" : fmt::format("{} modules", left_out), left_out));

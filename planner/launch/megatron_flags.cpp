@@ -122,6 +122,9 @@ class ModelFlags {
           {is_megatron_ ? "norm-epsilon" : "layernorm-epsilon", {fmt::format("{:g}", model_.norm_epsilon)}});
     }
     if (model_.attention_sinks) losses_.push_back({"attention_sinks", "none"});
+    for (const std::string& name : models::not_run(model_)) {
+      losses_.push_back({"extras", fmt::format("without {}", name)});
+    }
     if (model_.branch_norms) losses_.push_back({"branch_norms", "none; two norms a layer"});
     if (model_.attention_soft_cap > 0 || model_.logit_soft_cap > 0) losses_.push_back({"soft caps", "none"});
     if (model_.embedding_scale != 1) losses_.push_back({"embedding_scale", "1"});
@@ -130,6 +133,9 @@ class ModelFlags {
     if (model_.temperature) losses_.push_back({"temperature", "queries are as long everywhere"});
     if (model_.experts && model_.experts->scales_input) {
       losses_.push_back({"experts.scales_input", "gates on what experts give"});
+    }
+    if (model_.experts && !model_.experts->mixture_layers.empty()) {
+      losses_.push_back({"experts.mixture_layers", "every layer a mixture"});
     }
     if (model_.window) losses_.push_back({"window", "every layer sees all keys"});
     if (model_.attention_scale != 0) losses_.push_back({"attention_scale", "1 / sqrt(head_dim)"});

@@ -192,11 +192,13 @@ void lose_layers(const Model& m, ModelClass of, std::vector<Loss>& losses) {
   if (of == ModelClass::kQwen3 && m.rotary.scaling != models::RotaryScaling::kNone) {
     losses.push_back({"rotary", "scaled frequencies; written without, which costs the same"});
   }
+  for (const std::string& name : models::not_run(m)) losses.push_back({"extras", fmt::format("without {}", name)});
   if (m.window) losses.push_back({"window", "every layer sees all keys"});
   if (m.mtp) losses.push_back({"mtp", "no module of multi-token prediction"});
   const bool latent = of == ModelClass::kDeepseek;
   if (m.latent && !latent) losses.push_back({"latent", "every head has queries, keys and values of its own"});
-  const bool has_dense = m.experts && (m.experts->every != 1 || m.experts->dense_layers > 0);
+  const bool has_dense =
+      m.experts && (m.experts->every != 1 || m.experts->dense_layers > 0 || !m.experts->mixture_layers.empty());
   const bool some = has_dense && of != ModelClass::kLlama4 && !latent;
   if (some || (m.experts && !m.experts->dropless)) {
     losses.push_back({"experts", some ? "every layer becomes a mixture that drops nothing" : "they drop nothing"});

@@ -66,6 +66,7 @@ class ConfigWriter {
 
   void lose_fields() {
     if (model_.attention_sinks) lose("attention_sinks", "none");
+    for (const std::string& name : models::not_run(model_)) lose("extras", fmt::format("without {}", name));
     if (model_.activation == Activation::kClampedSwiglu) lose("activation", "clamped_swiglu; written as swiglu");
     if (model_.activation == Activation::kRelu) lose("activation", "relu; written as gelu");
     if (model_.activation == Activation::kSquaredRelu) lose("activation", "squared relu; written as gelu");
@@ -78,6 +79,9 @@ class ConfigWriter {
     if (model_.plain_head_norms) lose("plain_head_norms", "none");
     if (model_.temperature) lose("temperature", "queries are as long everywhere");
     if (model_.experts && model_.experts->scales_input) lose("experts.scales_input", "gates on what experts give");
+    if (model_.experts && !model_.experts->mixture_layers.empty()) {
+      lose("experts.mixture_layers", "every layer a mixture");
+    }
     if (model_.window) lose("window", "every layer sees all keys");
     if (model_.attention_scale != Model().attention_scale) lose("attention_scale", "1 / sqrt(head_dim)");
     if (model_.parallel_block) lose("parallel_block", "attention and MLP run one after the other");

@@ -27,7 +27,8 @@ std::vector<std::vector<Module>> Space::module_sets() const {
   if (request_.job.model.latent) outputs.push_back(Module::kLatentUp);
   std::vector<std::vector<Module>> sets{{}, outputs};
   std::vector<Module> more = outputs;
-  if (!experts || experts->every > 1 || experts->dense_layers > 0) more.push_back(Module::kMlp);
+  if (!experts || experts->every > 1 || experts->dense_layers > 0 || !experts->mixture_layers.empty())
+    more.push_back(Module::kMlp);
   if (experts && experts->shared_hidden > 0) more.push_back(Module::kSharedExperts);
   if (more.size() > outputs.size()) sets.push_back(more);
   if (experts) {

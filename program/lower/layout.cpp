@@ -73,6 +73,16 @@ void add_norm(std::vector<Parameter>& list, const models::Model& model, const st
   if (model.norm == models::Norm::kLayerNorm) list.push_back(vector_parameter(name + ".bias", layer, model.hidden, 0));
 }
 
+// Of extras that stand before the first layer, or behind the last one.
+std::int64_t outside_extras(const models::Model& model, bool first) {
+  std::int64_t sum = 0;
+  for (const models::Extra& extra : model.extras) {
+    const bool stands_first = extra.part == models::Extra::Part::kEmbedding;
+    if (extra.layers == models::Extra::Layers::kNone && stands_first == first) sum += extra.parameters;
+  }
+  return sum;
+}
+
 double residual_std(const models::Model& model) {
   return kInitStd / std::sqrt(2.0 * static_cast<double>(model.layers));
 }
@@ -139,6 +149,8 @@ std::vector<Parameter> embedding_parameters(const Job& job) {
   }
   list.push_back(vocabulary_matrix(job, "wte.weight"));
   if (job.model.embedding_norm) add_norm(list, job.model, "ln_e", -1);
+  const std::int64_t extra = outside_extras(job.model, true);
+  if (extra > 0) list.push_back(vector_parameter("extras.first.weight", -1, extra, 0));
   return list;
 }
 
@@ -266,6 +278,10 @@ std::vector<Parameter> layer_parameters(const Job& job, int layer, bool mixture)
     for (const char* name : {"h.{}.attn.q_norm.weight", "h.{}.attn.k_norm.weight"}) {
       list.push_back(partial_over_tensor(vector_parameter(name, layer, model.head_dim, 1)));
     }
+  }
+  const models::LayerKind kind = layer < model.layers ? model.layer_kind(layer) : model.mtp_kind();
+  if (const std::int64_t extra = model.extra_parameters(kind); extra > 0) {
+    list.push_back(vector_parameter("h.{}.extras.weight", layer, extra, 0));
   }
   if (model.latent) add_latents(list, model, layer);
   if (model.linear_bias) {
@@ -403,6 +419,8 @@ std::vector<Parameter> module_parameters(const Job& job, int layer) {
 std::vector<Parameter> head_parameters(const Job& job, bool chunk_has_embedding) {
   std::vector<Parameter> list;
   add_norm(list, job.model, "ln_f", -1);
+  const std::int64_t extra = outside_extras(job.model, false);
+  if (extra > 0) list.push_back(vector_parameter("extras.last.weight", -1, extra, 0));
   if (!job.model.tied_embeddings) list.push_back(vocabulary_matrix(job, "lm_head.weight"));
   if (job.model.embeds_at_end() && !chunk_has_embedding) {
     list.push_back(vocabulary_matrix(job, "wte.weight"));

@@ -40,7 +40,7 @@ std::optional<Infeasible> check_recomputation(const Job& job) {
   if (auto no = lacks(Module::kMixtureActivation, experts.has_value(), "mixture layers")) return no;
   if (auto no = lacks(Module::kSharedExperts, experts && experts->shared_hidden > 0, "shared experts")) return no;
   if (auto no = lacks(Module::kLatentUp, job.model.latent.has_value(), "latent attention")) return no;
-  const bool dense = !experts || experts->every > 1 || experts->dense_layers > 0;
+  const bool dense = !experts || experts->every > 1 || experts->dense_layers > 0 || !experts->mixture_layers.empty();
   if (auto no = lacks(Module::kMlp, dense, "dense MLP; that of mixture layers is moe")) return no;
   if (modules.has(Module::kMixture) && plan.overlap.expert) {
     return Infeasible{"overlap.expert-supported",

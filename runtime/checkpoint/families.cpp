@@ -10,9 +10,10 @@ bool is_plain(const models::Model& model) {
 }
 
 bool is_later(const models::Model& model) {
-  return model.embedding_norm || model.logit_scale != 1 || model.plain_head_norms || model.temperature ||
-         (model.window && (model.window->chunked || model.window->plain_full)) ||
-         (model.experts && model.experts->scales_input);
+  return !models::not_run(model).empty() || model.embedding_norm || model.logit_scale != 1 || model.plain_head_norms ||
+         model.temperature ||
+         (model.window && (model.window->chunked || model.window->plain_full || !model.window->full_layers.empty())) ||
+         (model.experts && (model.experts->scales_input || !model.experts->mixture_layers.empty()));
 }
 
 bool is_gpt2(const models::Model& model) {
@@ -62,7 +63,7 @@ bool is_gemma(const models::Model& model) {
 }
 
 bool is_llama4(const models::Model& model) {
-  if (!model.experts || !model.window) return false;
+  if (!models::not_run(model).empty() || !model.experts || !model.window) return false;
   const models::Experts& e = *model.experts;
   const models::Window& w = *model.window;
   const bool full = w.full_every > 0 || w.first_layer > 0;
@@ -77,7 +78,7 @@ bool is_llama4(const models::Model& model) {
 }
 
 bool is_grok(const models::Model& model) {
-  if (!model.experts) return false;
+  if (!models::not_run(model).empty() || !model.experts) return false;
   const models::Experts& e = *model.experts;
   const bool routes = e.scores == models::Scores::kSoftmax && !e.normalised && !e.correction_bias && !e.scales_input &&
                       e.groups == 1 && e.scale == 1 && e.shared_hidden == 0 && e.dense_layers == 0 && e.every == 1;

@@ -1,6 +1,7 @@
 #include "runtime/generate/pass.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
@@ -30,6 +31,10 @@ program::Program lowered(const models::Model& model, std::int64_t tokens) {
   job.plan.precision = program::DType::kFp32;
   job.plan.attention = program::Attention::kFlash;
   job.plan.recompute = program::Recompute::kFull;
+  if (const std::vector<std::string> lacking = models::not_run(job.model); !lacking.empty()) {
+    throw base::Failure(base::ErrorKind::kUsage,
+                        fmt::format("no backend runs {} yet: {}", job.model.name, fmt::join(lacking, ", ")));
+  }
   auto result = program::lower(job);
   if (const auto* no = std::get_if<program::Infeasible>(&result)) {
     throw base::Failure(base::ErrorKind::kUsage,

@@ -250,9 +250,9 @@ class FamilyReader {
     const bool scaled = !told.has("scaled") || value(told.at("scaled")) == true;
     for (const char* name : {"rope_scaling", "rope_parameters"}) {
       scaling_ = key(name);
-      if (scaling_.is_object() && scaling_.contains(type)) scaling_ = Json(scaling_[type]);
-      if (!scaled || !scaling_.is_object()) continue;
-      read_scaling_of(name, model);
+      const bool by_type = scaling_.is_object() && scaling_.contains(type);
+      if (by_type) scaling_ = Json(scaling_[type]);
+      if ((scaled || by_type) && scaling_.is_object()) read_scaling_of(name, model);
     }
     return model.rotary;
   }

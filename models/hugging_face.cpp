@@ -9,7 +9,7 @@
 #include <set>
 
 #include "base/json_reader.h"
-"base/quote.h"
+#include "base/quote.h"
 #include "models/family_files.h"
 #include "models/family_reader.h"
 #include "models/hugging_face_parts.h"
@@ -297,7 +297,8 @@
     for (const Family& one : families()) {
       if (one.lacking.empty()) known.insert(known.end(), one.types.begin(), one.types.end());
     }
-    const std::string near = base::nearest(type.text(), known);
+    if (std::ranges::find(known, type.text()) != known.end()) return;
+  const std::string near = base::nearest(type.text(), known);
     type.fail(fmt::format("{} is no family that is read; {}", base::quote(type.text()),
                           near.empty() ? "docs/reference/models.md lists them, family-files.md says how to describe one"
                                        : fmt::format("did you mean \"{}\"?", near)));

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cctype>
 #include <filesystem>
 #include <nlohmann/json.hpp>
@@ -64,6 +65,19 @@ HuggingFaceModel load_file(const fs::path& path) {
 
 }  // namespace
 
+std::string family_of(const std::string& shipped) {
+  std::string family;
+  for (std::size_t at = 0; at < shipped.size();) {
+    const std::size_t end = std::min(shipped.find('-', at), shipped.size());
+    const std::string word = shipped.substr(at, end - at);
+    const bool sized = std::isdigit(static_cast<unsigned char>(word.front())) != 0 && word.size() > 1;
+    if (sized && !family.empty()) break;
+    family += (family.empty() ? "" : "-") + word;
+    at = end + 1;
+  }
+  return family;
+}
+
 std::vector<std::string> shipped_models() { return base::names_in(base::shipped_data("models")); }
 
 namespace {
@@ -77,6 +91,24 @@ std::string letters_and_digits(const std::string& name) {
     }
   }
   return kept;
+}
+
+/// The shipped model of a repository of Hugging Face: by models/names/hugging_face.json, or as the repository is
+/// called after its owner, "-Instruct" and the like left out; empty: none.
+std::string shipped_of_repository(const std::string& repository, const std::vector<std::string>& shipped) {
+  const nlohmann::json table = base::read_json_file(base::shipped_data("models") / "names" / "hugging_face.json");
+  const std::string wanted = letters_and_digits(repository);
+  for (const auto& [name, one] : table.at("names").items()) {
+    if (letters_and_digits(name) == wanted) return one.get<std::string>();
+  }
+  static const std::array<std::string, 8> kKinds = {"", "instruct", "base", "hf", "chat", "it", "pt", "thinking"};
+  const std::string tail = letters_and_digits(fs::path(repository).filename().string());
+  for (const std::string& one : shipped) {
+    const std::string name = letters_and_digits(one);
+    const bool begins = tail.starts_with(name);
+    if (begins && std::ranges::find(kKinds, tail.substr(name.size())) != kKinds.end()) return one;
+  }
+  return "";
 }
 
 /// The shipped model with which a repository's name begins, "Instruct" or a version after it; empty: none.
@@ -102,6 +134,10 @@ HuggingFaceModel load(const std::string& name_or_path) {
   const bool looks_like_a_file = path.has_parent_path() || path.extension() == ".json" || fs::exists(path, ignored);
   // "meta-llama/Llama-3.1-70B" is a repository of Hugging Face, if there is no such file.
   if (looks_like_a_file && !fs::exists(path, ignored) && path.extension() != ".json") {
+    const bool owned = std::ranges::count(name_or_path, '/') == 1 && !name_or_path.starts_with('.');
+    if (const std::string known = owned ? shipped_of_repository(name_or_path, shipped) : ""; !known.empty()) {
+      return load_file(base::shipped_data("models") / (known + ".json"));
+    }
     const std::string near = shipped_name_like(path.filename().string(), shipped);
     if (!near.empty()) {
       throw base::Failure(base::ErrorKind::kInput,

@@ -9,8 +9,8 @@
 
 namespace trivium::models {
 
-/// `name_or_path`: a shipped name (`gpt3-175b`), a file in our form, or a Hugging Face `config.json` (recognised by
-/// `model_type`). Errors: Failure(kInput), unknown names with a suggestion.
+/// `name_or_path`: a shipped name (`gpt3-175b`), a repository of Hugging Face whose model ships (`Qwen/Qwen3-32B`), a
+/// file in our form, or a Hugging Face `config.json` (recognised by `model_type`). Errors: Failure(kInput), unknown names with a suggestion.
 Model load_model(const std::string& name_or_path);
 
 /// A model in our own JSON form (schema `trivium.model/1`); `where` names it in errors: a file, or a file and a place
@@ -50,5 +50,7 @@ Model with_modules(Model model, std::int64_t modules);
 
 /// Names of the shipped models (`models/NAME.json`), sorted.
 std::vector<std::string> shipped_models();
+/// A shipped name up to its size: "qwen3" of "qwen3-32b".
+std::string family_of(const std::string& shipped);
 
 }  // namespace trivium::models

@@ -2,9 +2,13 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
+#include <cctype>
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "base/error.h"
+#include "base/quote.h"
 #include "cli/options/command.h"
 #include "cli/render/render.h"
 #include "models/load.h"
@@ -13,14 +17,24 @@ namespace trivium::cli {
 namespace {
 
 struct ModelsOptions {
-  std::string name;
+  std::string name, find;
   bool json = false;
 };
+
+/// Whether the name or the source of a shipped model has that text, capital letters or not.
+bool has_text(const models::Model& model, const std::string& wanted) {
+  const auto lower = [](std::string text) {
+    std::ranges::transform(text, text.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+    return text;
+  };
+  return lower(model.name + "\n" + model.source).find(lower(wanted)) != std::string::npos;
+}
 
 nlohmann::json summary_json(const models::Model& model) {
   const models::ParameterCount count = models::count_parameters(model);
   const models::FlopsPerToken flops = models::flops_per_token(model, model.max_sequence);
   return {{"name", model.name},
+          {"family", models::family_of(model.name)},
           {"parameters", count.total},
           {"active_parameters", count.active},
           {"layers", model.layers},
@@ -39,17 +53,24 @@ std::string billions(std::int64_t parameters) {
 
 std::string gigaflops(double flops) { return fmt::format("{:.3g}", flops / 1e9); }
 
-void list_models(bool json) {
-  Table table({"<model", "parameters", "layers", "hidden", "heads", "sequence", "GFLOP/token"});
+void list_models(const ModelsOptions& options) {
+  Table table({"<model", "<family", "layers", "parameters", "active", "sequence", "GFLOP/token"});
   auto entries = nlohmann::json::array();
   for (const std::string& name : models::shipped_models()) {
     const models::Model model = models::load_model(name);
+    if (!has_text(model, options.find)) continue;
+    const models::ParameterCount count = models::count_parameters(model);
     entries.push_back(summary_json(model));
-    table.add({name, billions(models::count_parameters(model).total), std::to_string(model.layers),
-               std::to_string(model.hidden), std::to_string(model.heads), std::to_string(model.max_sequence),
+    table.add({name, models::family_of(name), std::to_string(model.layers), billions(count.total),
+               billions(count.active), std::to_string(model.max_sequence),
                gigaflops(models::flops_per_token(model, model.max_sequence).model)});
   }
-  if (json) {
+  if (entries.empty()) {
+    throw base::Failure(base::ErrorKind::kUsage,
+                        fmt::format("no shipped model has {} in its name or source; `trivium models` lists them",
+                                    base::quote(options.find)));
+  }
+  if (options.json) {
     print_json({{"schema", "trivium.models/1"}, {"models", std::move(entries)}});
   } else {
     print(table.text());
@@ -120,10 +141,11 @@ void add_models(CLI::App& app, int& exit_code) {
   auto options = std::make_shared<ModelsOptions>();
   CLI::App* command = app.add_subcommand("models", "List the shipped models, or show one");
   command->add_option("NAME", options->name, "Shipped name, file, or a Hugging Face config.json");
+  command->add_option("--find", options->find, "Only shipped models with this text in name or source");
   command->add_flag("--json", options->json, "JSON on stdout");
   command->callback([options, &exit_code] {
     if (options->name.empty()) {
-      list_models(options->json);
+      list_models(*options);
     } else {
       show_model(options->name, options->json);
     }

@@ -16,6 +16,7 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "base/json_text.h"
+#include "base/quote.h"
 #include "base/say.h"
 #include "calibration/replan/replan.h"
 #include "cli/commands/run_options.h"
@@ -80,6 +81,12 @@ void share_gpus(JobRequest& request, bool speaks) {
 
 /// The plan's devices must be what the backend runs on: times of cores say nothing about GPUs.
 void require_devices(const JobRequest& request, bool gpus) {
+  const models::Model& model = request.file.job.model;
+  if (const std::vector<std::string> lacking = models::not_run(model); !lacking.empty()) {
+    throw base::Failure(base::ErrorKind::kUsage,
+                        fmt::format("no backend runs {} yet: {}; it can be planned and simulated",
+                                    base::one_line(model.name), fmt::join(lacking, ", ")));
+  }
   for (const hardware::NodeGroup& group : request.cluster.groups) {
     const bool is_gpu = group.node.device.kind == hardware::DeviceKind::kGpu;
     if (is_gpu == gpus) continue;

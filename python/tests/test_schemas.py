@@ -132,7 +132,7 @@ class Schemas(unittest.TestCase):
         for one in ("models", "profiles", "stacks", "doctor"):
             self.holds(self.written(one))
         data = Path(trivium.program()).parent.parent / "share" / "trivium"
-        for folder in ("models", "models/families", "hardware_profiles", "stacks"):
+        for folder in ("models", "models/families", "models/names", "hardware_profiles", "stacks"):
             files = sorted((data / folder).glob("*.json"))
             self.assertTrue(files)
             for file in files:

@@ -1,8 +1,5 @@
 #include "runtime/executor/train.h"
 
-#include <fmt/format.h>
-#include <fmt/ranges.h>
-
 #include <exception>
 #include <memory>
 #include <optional>
@@ -30,10 +27,6 @@ std::unique_ptr<flight::Ring> ring_of(const program::Program& program, const Com
 }  // namespace
 
 std::string cannot_run(const program::Program& program, const Backend& backend) {
-  if (const std::vector<std::string> lacking = models::not_run(program.job.model); !lacking.empty()) {
-    return fmt::format("no backend runs {} yet: {}; it can be planned and simulated", program.job.model.name,
-                       fmt::join(lacking, ", "));
-  }
   for (const program::Role& role : program.roles) {
     if (role.order.empty()) return "the program's communication is not ordered";
   }

@@ -227,6 +227,19 @@ TEST(Families, KeysThatAreNotKnownOrChangeTheModelAreRefused) {
               testing::HasSubstr("#/hidden_act: unsupported activation \"swoosh\""));
 }
 
+// The library counts 843,777,024, 10,508,502,016 and 1,249,674,240 on the meta device, and 24 in the last one's
+// buffers.
+TEST(Families, WithoutUsableDefaultsAreReadWithTheLibrarysCounts) {
+  const std::string rest = R"(, "hidden_size": 4096, "num_hidden_layers": 4, "num_attention_heads": 32, "head_dim": 128,
+      "num_key_value_heads": 8, "intermediate_size": 3072, "vocab_size": 128167, "tie_word_embeddings": true)";
+  EXPECT_EQ(total_of(R"({"model_type": "hunyuan_v1_dense")" + rest + "}"), 843777024);
+  EXPECT_EQ(total_of(R"({"model_type": "hunyuan_v1_moe", "num_experts": 64, "moe_topk": 8)" + rest + "}"), 10508502016);
+  EXPECT_EQ(total_of(R"({"model_type": "dots1", "moe_intermediate_size": 1408, "n_routed_experts": 8,
+      "num_experts_per_tok": 2, "n_shared_experts": 2, "first_k_dense_replace": 1)" +
+                     rest + "}"),
+            1249674264);
+}
+
 TEST(Families, QwensMixturesWithoutHeadDimHaveHiddenOverHeads) {  // of the library's class; 128 for the dense ones
   EXPECT_EQ(read(R"({"model_type": "qwen3_moe", "num_hidden_layers": 2, "hidden_size": 2048, "num_attention_heads": 32,
       "num_key_value_heads": 4, "intermediate_size": 64, "vocab_size": 100, "max_position_embeddings": 64,

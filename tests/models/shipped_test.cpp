@@ -24,7 +24,7 @@ std::string printed(const std::string& name, int digits) {
 
 TEST(ShippedModels, EveryOneLoadsHasASourceAndSurvivesARoundTrip) {
   const std::vector<std::string> names = shipped_models();
-  EXPECT_EQ(names.size(), 78u);
+  EXPECT_EQ(names.size(), 143u);
   EXPECT_TRUE(std::is_sorted(names.begin(), names.end()));
   for (const std::string& name : names) {
     SCOPED_TRACE(name);
@@ -57,6 +57,62 @@ TEST(ShippedModels, Llama3AndQwen25HaveTheCountsOfTheReleasedWeights) {
   EXPECT_EQ(shipped_total("qwen2.5-7b"), 7615616512);
   EXPECT_EQ(shipped_total("qwen2.5-32b"), 32763876352);
   EXPECT_EQ(shipped_total("qwen2.5-72b"), 72706203648);
+}
+
+// Counts of transformers 5.24 on the meta device for the config.json of the release (text models of Gemma 3 and
+// Qwen-VL), with the biases that only choose experts, which it keeps in buffers.
+TEST(ShippedModels, ThoseOfReleasedConfigurationsHaveTheLibrarysCounts) {
+  const std::vector<std::pair<const char*, std::int64_t>> totals = {
+      {"bloom-176b", 176247271424},      {"bloom-560m", 559214592},
+      {"bloom-7b1", 7069016064},         {"command-a-111b", 111057580032},
+      {"command-r-35b", 34980831232},    {"command-r-plus-104b", 103810674688},
+      {"command-r7b", 8028033024},       {"ernie4.5-0.3b", 360748032},
+      {"ernie4.5-21b-a3b", 21825437888}, {"ernie4.5-300b-a47b", 299484163264},
+      {"falcon3-10b", 10305653760},      {"falcon3-7b", 7455550464},
+      {"gemma-2b", 2506172416},          {"gemma-7b", 8537680896},
+      {"gemma3-12b", 11766034176},       {"gemma3-27b", 27009346304},
+      {"gemma3-4b", 3880263168},         {"glm4-9b", 9399951360},
+      {"gpt-j-6b", 6050882784},          {"gpt-neox-20b", 20554567680},
+      {"granite3.3-2b", 2533539840},     {"granite3.3-8b", 8170864640},
+      {"llama2-13b", 13015864320},       {"llama2-7b", 6738415616},
+      {"minimax-m2", 228689764864},      {"mistral-large-123b", 122610069504},
+      {"mixtral-8x22b", 140620634112},   {"mpt-7b", 6649286656},
+      {"olmo2-13b", 13716198400},        {"olmo2-1b", 1484916736},
+      {"olmo2-32b", 32234279936},        {"olmo2-7b", 7298617344},
+      {"olmo3-32b", 32233522176},        {"olmo3-7b", 7298011136},
+      {"olmoe-7b-a1b", 6919161856},      {"opt-30b", 29974540288},
+      {"opt-6.7b", 6658473984},          {"phi2", 2779683840},
+      {"phi3.5-moe", 41873153344},       {"phi4-mini", 3836021760},
+      {"pythia-12b", 11846072320},       {"pythia-1b", 1011781632},
+      {"pythia-6.9b", 6857302016},       {"qwen1.5-moe-a2.7b", 14315784192},
+      {"qwen2-57b-a14b", 57408658944},   {"qwen2.5-0.5b", 494032768},
+      {"qwen2.5-1.5b", 1543714304},      {"qwen2.5-14b", 14770033664},
+      {"qwen2.5-3b", 3085938688},        {"qwen2.5-vl-32b", 32763876352},
+      {"qwen2.5-vl-3b", 3085938688},     {"qwen2.5-vl-72b", 72706203648},
+      {"qwen2.5-vl-7b", 7615616512},     {"qwen3-1.7b", 1720574976},
+      {"qwen3-14b", 14768307200},        {"qwen3-4b", 4022468096},
+      {"seed-oss-36b", 36151104512},     {"smollm2-1.7b", 1711376384},
+      {"smollm2-135m", 134515008},       {"smollm2-360m", 361821120},
+      {"smollm3-3b", 3075098624},        {"starcoder2-15b", 15957889024},
+      {"starcoder2-3b", 3030371328},     {"starcoder2-7b", 7173923840},
+      {"tinyllama-1.1b", 1100048384},
+  };
+  for (const auto& [name, total] : totals) EXPECT_EQ(shipped_total(name), total) << name;
+}
+
+TEST(ShippedModels, AreKnownByTheNamesOfRepositories) {
+  EXPECT_EQ(load_model("Qwen/Qwen3-32B").name, "qwen3-32b");
+  EXPECT_EQ(load_model("allenai/OLMo-2-0325-32B").name, "olmo2-32b");
+  EXPECT_EQ(load_model("bigscience/bloom").name, "bloom-176b");
+  EXPECT_EQ(load_model("meta-llama/Llama-3.1-8B-Instruct").name, "llama3.1-8b");
+  EXPECT_THAT(input_error([] { load_model("Qwen/Qwen3-32B-FP8"); }, ""), testing::HasSubstr("did you mean"));
+}
+
+TEST(ShippedModels, HaveAFamily) {
+  EXPECT_EQ(family_of("qwen3-32b"), "qwen3");
+  EXPECT_EQ(family_of("gpt-oss-20b"), "gpt-oss");
+  EXPECT_EQ(family_of("command-r-plus-104b"), "command-r-plus");
+  EXPECT_EQ(family_of("mixtral-8x22b"), "mixtral");
 }
 
 // Qwen3-235B-A22B: 94 layers of 128 experts, of which a token visits 8.

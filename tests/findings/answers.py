@@ -101,8 +101,8 @@ def profiles_for(trivium):
 
 @finding("F16", "names of repositories suggest shipped models")
 def repository_names(trivium):
-    refusal = trivium.refusal("plan --model meta-llama/Llama-3.1-70B --cluster dgx-h100:16 --global-batch 64")
-    yield Check('"llama3.1-70b"' in refusal, "meta-llama/Llama-3.1-70B suggests llama3.1-70b")
+    refusal = trivium.refusal("plan --model meta-llama/Llama-3.1-70B-FP8 --cluster dgx-h100:16 --global-batch 64")
+    yield Check('"llama3.1-70b"' in refusal, "meta-llama/Llama-3.1-70B-FP8 suggests llama3.1-70b")
 
 
 @finding("F17", "BLOOM's config.json and Meta's 405B split")

@@ -33,7 +33,7 @@ def plan_of(trivium, file, options):
     return trivium.json(f"simulate {file}.json")["plan"], ""
 
 
-@finding("F15", "accelerate's YAML, Megatron's YAML and recipes by name are read", quick=False)
+@finding("F15", "accelerate's YAML, Megatron's YAML and recipes by name are read")
 def files_are_read(trivium):
     job = "--model llama3.2-1b --sequence 4096 --cluster dgx-h100-80gb:1 --global-batch 64"
     plan = trivium.best(f"plan {job} --for fsdp2 -o f15.json")["plan"]

@@ -114,6 +114,15 @@ Imported import_megatron_yaml(const ImportRequest& request, const Document& docu
   return import_megatron(request, std::move(script));
 }
 
+namespace {
+
+/// A log lists every setting: a GPT's has the size of images by default, and its layers as an encoder's.
+bool is_logged_by_gpt(std::string_view option, Settings& settings) {
+  return option == "img-h" || (option == "encoder-num-layers" && !settings.has({"decoder-num-layers"}));
+}
+
+}  // namespace
+
 void refuse_other_models(Settings& settings, const ImportRequest& request) {
   if (request.model) return;
   const auto refuse = [&](const std::string& what) {
@@ -144,7 +153,7 @@ void refuse_other_models(Settings& settings, const ImportRequest& request) {
   for (const Argument& argument : settings.script().arguments) {
     for (const auto& [option, what] : kOptions) {
       const bool is_gpt = argument.values.empty() ? option == "model-provider" : argument.values.front() == "gpt";
-      if (argument.name == option && !is_gpt) {
+      if (argument.name == option && !is_gpt && !(settings.script().is_dump && is_logged_by_gpt(option, settings))) {
         refuse(fmt::format("{} ({})", what, settings.spelled(argument.name)));
       }
     }

@@ -12,9 +12,7 @@ namespace {
 
 constexpr const char* kPrice = "/price";
 
-}  // namespace
-
-std::string price_text(const Cluster& cluster) {
+std::string prices(const Cluster& cluster, bool with_sources) {
   const auto same_name = [&](const NodeGroup& g) { return g.node.name == cluster.groups.front().node.name; };
   const bool alike = std::ranges::all_of(cluster.groups, same_name);
   std::vector<std::string> texts;
@@ -23,11 +21,17 @@ std::string price_text(const Cluster& cluster) {
     if (!(node.price.value() > 0)) return "";
     const auto source = node.sources.find(kPrice);
     std::string text = fmt::format("{} a {}", exact_text(node.price), alike ? "node" : node.name);
-    if (source != node.sources.end()) text += ": " + source->second;
+    if (with_sources && source != node.sources.end()) text += ": " + source->second;
     if (std::ranges::find(texts, text) == texts.end()) texts.push_back(std::move(text));
   }
   return fmt::format("{}", fmt::join(texts, "; "));
 }
+
+}  // namespace
+
+std::string price_text(const Cluster& cluster) { return prices(cluster, true); }
+
+std::string price_rates(const Cluster& cluster) { return prices(cluster, false); }
 
 void set_device_price(Cluster& cluster, base::DollarsPerHour price, const std::string& source) {
   for (NodeGroup& group : cluster.groups) {

@@ -11,6 +11,9 @@ namespace trivium::hardware {
 /// has no price.
 std::string price_text(const Cluster& cluster);
 
+/// The same without the sources: "98.32 $/h a node".
+std::string price_rates(const Cluster& cluster);
+
 /// Puts a price of one device for an hour in the place of what the profiles say of nodes.
 void set_device_price(Cluster& cluster, base::DollarsPerHour price, const std::string& source);
 

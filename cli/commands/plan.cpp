@@ -20,6 +20,7 @@
 #include "cli/options/space_options.h"
 #include "cli/process/interrupts.h"
 #include "cli/render/output.h"
+#include "cli/render/plan_answer.h"
 #include "cli/render/plan_beside.h"
 #include "cli/render/plan_report.h"
 #include "cli/render/render.h"
@@ -99,13 +100,17 @@ planner::launch::Launch launched(const planner::TrainerSpace& trainer, const Job
   return launch;
 }
 
+/// Whose file the plan is for: as a note on the page, and all of it.
+struct LaunchText {
+  std::string note, whole;
+};
+
 /// Member `for` of the result, and the same for people.
-std::string for_trainer(const planner::SearchRequest& wanted, const JobRequest& request,
-                        const planner::SearchResult& result, nlohmann::json& json) {
-  if (wanted.trainer == nullptr) return "";
+LaunchText for_trainer(const planner::SearchRequest& wanted, const JobRequest& request,
+                       const planner::SearchResult& result, nlohmann::json& json) {
+  if (wanted.trainer == nullptr) return {};
   const planner::launch::TrainerVersion& version = *planner::launch::find_trainer(wanted.trainer->trainer);
   const planner::launch::Launch launch = launched(*wanted.trainer, request, result);
-  const std::vector<planner::launch::Loss>& losses = launch.losses;
   auto& listed = json["for"] = {{"trainer", version.name},
                                 {"software", version.software},
                                 {"version", version.version},
@@ -115,19 +120,35 @@ std::string for_trainer(const planner::SearchRequest& wanted, const JobRequest& 
   for (const planner::TrainerRule& rule : wanted.trainer->rules) {
     listed["asks"].push_back({{"field", rule.field}, {"what", rule.says}});
   }
-  std::string text = fmt::format("for {} {} of {}, priced as stack {}", version.software, version.version, version.date,
-                                 wanted.job.plan.stack);
-  if (result.best.empty()) return text + "\n";
-  text +=
-      losses.empty() ? fmt::format("; trivium export PLAN --to {} says all of the best plan\n", version.name) : ":\n";
-  for (const planner::launch::Loss& loss : losses) {
+  LaunchText text{fmt::format("{} {} ({})", version.software, version.version, version.date),
+                  fmt::format("for {} {} of {}, priced as stack {}", version.software, version.version, version.date,
+                              wanted.job.plan.stack)};
+  if (result.best.empty()) return {text.note, text.whole + "\n"};
+  std::string lost;
+  text.whole += launch.losses.empty()
+                    ? fmt::format("; trivium export PLAN --to {} writes all of the best plan\n", version.name)
+                    : ":\n";
+  for (const planner::launch::Loss& loss : launch.losses) {
     listed["not_expressed"].push_back({{"field", loss.field}, {"what", loss.what}});
-    text += fmt::format("  {} is not said there: {}\n", loss.field, loss.what);
+    text.whole += fmt::format("  its file does not express {}: {}\n", loss.field, loss.what);
+    lost += (lost.empty() ? "" : ", ") + loss.field;
   }
   if (!launch.defaults.empty()) {
-    text += fmt::format("  its file has Trivium's defaults of {}\n", planner::launch::text_of(launch.defaults));
+    text.whole += fmt::format("  its file has Trivium's defaults of {}\n", planner::launch::text_of(launch.defaults));
   }
+  text.note += "; its file loses " + (lost.empty() ? "nothing" : lost);
   return text;
+}
+
+/// What --all prints below the page, up to what the trainer's file has.
+std::string details(const PlanNotes& notes, const planner::SearchRequest& wanted, const planner::SearchResult& result) {
+  std::string text;
+  if (!notes.trainers.empty()) {
+    TrainerAnswer own{"(none: trivium)", {}, "no plan fits", ""};
+    if (!result.best.empty()) own.best = result.best.front();
+    text = trainers_table(notes.trainers, own, wanted.job.plan) + "\n";
+  }
+  return text + details_report(wanted, result);
 }
 
 void write_best(const PlanOptions& options, const JobRequest& request, const planner::SearchResult& result) {
@@ -154,17 +175,26 @@ int run(const PlanOptions& options) {
   // Baselines run where the search leaves a core idle; where the search finds no plan, nobody needs them.
   std::stop_source enough;
   const std::stop_callback interrupted(effort.stop, [&] { enough.request_stop(); });
-  auto naive =
-      std::async(std::launch::async, [&] { return planner::baselines(wanted, options.threads, enough.get_token()); });
+  std::future<std::vector<planner::Baseline>> naive;
+  if (options.all || options.json) {
+    naive =
+        std::async(std::launch::async, [&] { return planner::baselines(wanted, options.threads, enough.get_token()); });
+  }
   const planner::SearchResult result = search(wanted, options, interrupts);
   if (result.best.empty()) enough.request_stop();
   nlohmann::json json = result_json(request, wanted, result);
-  const std::string trainer = for_trainer(wanted, request, result, json);
-  const std::string others = for_trainers && !interrupts.happened()
-                                 ? trainer_report(options.space, *for_trainers, wanted, result, effort, json)
-                                 : "";
-  std::string also = interrupts.happened() ? "" : beside(wanted, result, naive.get(), json);
-  if (!interrupts.happened()) also += other_batch(wanted, result, effort, json);
+  const LaunchText launch = for_trainer(wanted, request, result, json);
+  PlanNotes notes;
+  notes.launch = launch.note;
+  notes.output = options.output;
+  notes.listed = static_cast<std::size_t>(options.best);
+  notes.own_runtime = for_trainers.has_value();
+  if (for_trainers && !interrupts.happened()) {
+    notes.trainers = trainer_answers(options.space, *for_trainers, wanted, result, effort, json);
+  }
+  const std::string compared = interrupts.happened() || !naive.valid() ? "" : beside(wanted, result, naive.get(), json);
+  if (!interrupts.happened()) notes.batch = other_batch(wanted, result, effort, json);
+  if (!result.best.empty()) add_whole_training(wanted, result.best.front(), json);
   const std::string studied = [&] {
     ProgressLine line;
     planner::Effort studying = effort;
@@ -174,21 +204,22 @@ int run(const PlanOptions& options) {
   write_best(options, request, result);
   const std::string trials = write_trials(options.trials, request, result, json);
   const std::string hint = interrupts.happened() ? "" : fewer_ranks(wanted, result, effort, json);
-  std::vector<planner::Relaxation> relaxations;
   const bool nothing_fits_it = result.best.empty() && !interrupts.happened();
   if (nothing_fits_it) {
     ProgressLine line;
     planner::Effort looking = effort;
     looking.says = [&](const std::string& words) { line.show("no plan fits; looking " + words); };
-    relaxations = planner::relaxations(wanted, kRelaxationsSaid, looking);
-    json["relaxations"] = relaxations_json(relaxations);
+    notes.relaxations = planner::relaxations(wanted, kRelaxationsSaid, looking);
+    json["relaxations"] = relaxations_json(notes.relaxations);
   }
   if (options.json) {
     if (options.show_space) json["space"] = space_json(wanted);
     print_json(json);
   } else {
     if (options.show_space) print(space_report(wanted, result));
-    print(result_report(request, wanted, result, others, options.all) + trainer + also + studied + trials);
+    print(plan_page(request, wanted, result, notes));
+    if (options.all) print("\n" + details(notes, wanted, result) + launch.whole + compared);
+    print(studied + trials);
   }
   if (!hint.empty()) base::say("hint: {}\n", hint);
   tell_unmeasured(options.job);
@@ -200,7 +231,8 @@ int run(const PlanOptions& options) {
                                                            ? "interrupted before any plan was simulated"
                                                            : "interrupted; the best plans so far were kept");
   }
-  if (result.best.empty()) throw base::Failure(base::ErrorKind::kNoPlan, nothing_fits(wanted, result, relaxations));
+  if (result.best.empty())
+    throw base::Failure(base::ErrorKind::kNoPlan, nothing_fits(wanted, result, notes.relaxations));
   return 0;
 }
 
@@ -225,7 +257,8 @@ void add_plan(CLI::App& app, int& exit_code) {
   command->add_flag("--distinct", options->distinct, "Of --best, plans that differ in tensor, pipeline or data");
   command->add_flag("--ignore-memory", options->ignore_memory, "Include plans that exceed device memory");
   command->add_flag("--space", options->show_space, "Print the search space, field by field");
-  command->add_flag("--all", options->all, "List every rejected family of plans");
+  command->add_flag("--all", options->all,
+                    "Print all figures, other families, rejected plans and naive splits");
   command->add_flag("--json", options->json, "JSON on stdout");
   command->callback([options, &exit_code] { exit_code = run(*options); });
 }

@@ -39,13 +39,6 @@ std::optional<simulator::WholeTraining> training_of(const SearchRequest& request
   return simulator::whole_training(job, request.cluster, candidate.simulation);
 }
 
-std::string whole_training(const SearchRequest& request, const Candidate& best, nlohmann::json& out) {
-  const auto whole = training_of(request, best);
-  if (!whole) return "";
-  out["whole_training"] = training_json(request.cluster, *whole);
-  return training_lines(request.job, request.cluster, *whole);
-}
-
 std::string pareto(const SearchRequest& request, const Effort& effort, nlohmann::json& out) {
   const std::vector<Candidate> front = planner::memory_front(request, effort);
   Table table({"<time against memory", "iteration", "peak memory"});
@@ -271,10 +264,13 @@ void check_study_options(const StudyOptions& options, const JobRequest& request)
   if (!request.cluster.homogeneous()) fail_usage("--deadline needs a cluster of one kind of node");
 }
 
+void add_whole_training(const SearchRequest& request, const Candidate& best, nlohmann::json& out) {
+  if (const auto whole = training_of(request, best)) out["whole_training"] = training_json(request.cluster, *whole);
+}
+
 std::string study(const StudyOptions& options, const SearchRequest& request, const planner::SearchResult& result,
                   const Effort& effort, nlohmann::json& out) {
   std::string text;
-  if (!result.best.empty()) text += whole_training(request, result.best.front(), out);
   if (!options.jitter.empty() && !result.best.empty()) {
     text += uncertainty(options, request, result.best.front(), out);
   }

@@ -21,6 +21,9 @@ void add_study_options(CLI::App& command, StudyOptions& options);
 /// Errors: Failure(kUsage), also when an option needs another that is missing.
 void check_study_options(const StudyOptions& options, const JobRequest& request);
 
+/// Adds member `whole_training`, where the job says its tokens.
+void add_whole_training(const planner::SearchRequest& request, const planner::Candidate& best, nlohmann::json& json);
+
 /// Answers of the studies that were asked for: JSON members into `json`, and a text for people.
 std::string study(const StudyOptions& options, const planner::SearchRequest& request,
                   const planner::SearchResult& result, const planner::Effort& effort, nlohmann::json& json);

@@ -5,12 +5,10 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "cli/render/figures.h"
 #include "cli/render/plan_report.h"
 #include "cli/render/render.h"
 #include "planner/advice/trainer_plans.h"
 #include "program/plan/stack.h"
-#include "simulator/iteration/mfu_text.h"
 #include "simulator/placement/defaults.h"
 
 namespace trivium::cli {
@@ -32,18 +30,6 @@ std::string unproved(const planner::SearchResult& result) {
                      percent(result.best_s / result.bound_s - 1));
 }
 
-void add_line(Table& table, std::string_view name, const planner::SearchResult& result, const std::string& why_not) {
-  if (result.best.empty()) {
-    table.add({std::string(name), "-", "-", "-", "-", "-", why_not});
-    return;
-  }
-  const planner::Candidate& best = result.best.front();
-  const simulator::Simulation& s = best.simulation;
-  table.add({std::string(name), seconds(s.iteration_s), seconds_beside(s.certainty.iteration_s.low, s.iteration_s),
-             seconds_beside(s.certainty.iteration_s.high, s.iteration_s), percent(s.mfu), size(s.peak_memory_bytes),
-             program::summary(best.plan) + unproved(result)});
-}
-
 }  // namespace
 
 bool compares_trainers(const SpaceOptions& options, const JobRequest& request) {
@@ -55,8 +41,9 @@ bool compares_trainers(const SpaceOptions& options, const JobRequest& request) {
          !simulator::all_devices_are_cores(request.cluster);
 }
 
-std::string trainer_report(const SpaceOptions& options, const JobRequest& request, const planner::SearchRequest& wanted,
-                           const planner::SearchResult& result, const planner::Effort& effort, nlohmann::json& json) {
+std::vector<TrainerAnswer> trainer_answers(const SpaceOptions& options, const JobRequest& request,
+                                           const planner::SearchRequest& wanted, const planner::SearchResult& result,
+                                           const planner::Effort& effort, nlohmann::json& json) {
   const auto request_for = [&](const planner::TrainerSpace& trainer) {
     SpaceOptions space = options;
     space.trainer = trainer.trainer;
@@ -68,25 +55,22 @@ std::string trainer_report(const SpaceOptions& options, const JobRequest& reques
     return search;
   };
   const std::chrono::duration<double> budget(std::max(kLeastBudget_s, result.seconds));
-  Table table({"<trainer (--for)", "iteration", "90 % from", "to", simulator::mfu_title("MFU", wanted.job.plan),
-               "peak memory", "<best plan"});
+  std::vector<TrainerAnswer> answers;
   auto& listed = json["trainers"] = nlohmann::json::array();
   for (const planner::TrainerPlan& plan : planner::plan_for_all_trainers(request_for, budget, effort)) {
-    const std::string why_not = why_none(plan);
-    add_line(table, plan.trainer->trainer, plan.result, why_not);
+    TrainerAnswer answer{std::string(plan.trainer->trainer), {}, why_none(plan), unproved(plan.result)};
     nlohmann::json one{{"trainer", plan.trainer->trainer}, {"stack", plan.trainer->stack}, {"best", nullptr}};
-    if (why_not.empty()) {
-      one["best"] = candidate_json(plan.result.best.front());
+    if (answer.why_not.empty()) {
+      answer.best = plan.result.best.front();
+      one["best"] = candidate_json(*answer.best);
       one["best"]["proved"] = plan.result.proved;
     }
-    one["why_not"] = why_not.empty() ? nlohmann::json() : nlohmann::json(why_not);
+    one["why_not"] = answer.why_not.empty() ? nlohmann::json() : nlohmann::json(answer.why_not);
     listed.push_back(std::move(one));
+    answers.push_back(std::move(answer));
   }
-  add_line(table, "(none: trivium)", result, result.best.empty() ? "no plan fits" : "");
   json["never_run_on_several_gpus"] = true;
-  return table.text() +
-         "Trivium's own runtime has never run on several GPUs. What follows is planned and priced for it;\n"
-         "--for NAME plans for a trainer, and trivium export writes what launches that plan.\n\n";
+  return answers;
 }
 
 }  // namespace trivium::cli

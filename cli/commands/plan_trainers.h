@@ -2,10 +2,11 @@
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
-#include <string>
+#include <vector>
 
 #include "cli/options/options.h"
 #include "cli/options/space_options.h"
+#include "cli/render/plan_answer.h"
 #include "planner/advice/studies.h"
 
 namespace trivium::cli {
@@ -14,10 +15,11 @@ namespace trivium::cli {
 /// GPUs, where other trainers could run it.
 bool compares_trainers(const SpaceOptions& options, const JobRequest& request);
 
-/// One line for each trainer, its best plan or why it has none, then that of Trivium's own runtime and what it was
-/// never tried on. Fills member `trainers` of the result. `request`: as resolved, before search_request() changed it;
-/// `wanted`, `result`: the search for our own runtime, whose time is the budget of the others, if it is long.
-std::string trainer_report(const SpaceOptions& options, const JobRequest& request, const planner::SearchRequest& wanted,
-                           const planner::SearchResult& result, const planner::Effort& effort, nlohmann::json& json);
+/// Each trainer's best plan, or why it has none. Fills member `trainers` of the result. `request`: as resolved, before
+/// search_request() changed it; `wanted`, `result`: the search for our own runtime, whose time is the budget of the
+/// others, if it is long.
+std::vector<TrainerAnswer> trainer_answers(const SpaceOptions& options, const JobRequest& request,
+                                           const planner::SearchRequest& wanted, const planner::SearchResult& result,
+                                           const planner::Effort& effort, nlohmann::json& json);
 
 }  // namespace trivium::cli

@@ -51,6 +51,19 @@ nlohmann::json ranks_json(const program::Program& program, const Simulation& sim
 /// By more than what is worth a line.
 bool differ(double a, double b) { return std::abs(a / b - 1) >= 1e-4; }
 
+/// "300B", "1.5T", "1,234,567".
+std::string tokens_words(std::int64_t tokens) {
+  constexpr std::pair<std::int64_t, const char*> kUnits[] = {
+      {1'000'000'000'000, "T"}, {1'000'000'000, "B"}, {1'000'000, "M"}};
+  for (const auto& [unit, name] : kUnits) {
+    const std::int64_t tenths = tokens / (unit / 10);
+    if (tokens >= unit && tokens % (unit / 10) == 0) {
+      return fmt::format("{:g}{}", static_cast<double>(tenths) / 10, name);
+    }
+  }
+  return integer(static_cast<double>(tokens));
+}
+
 std::string breakdown_table(const Simulation& simulation) {
   Table table({"<time of an iteration", "time", "share"});
   for (std::size_t i = 0; i < simulation.breakdown_s.size(); ++i) {
@@ -83,6 +96,25 @@ std::string memory_table(const Simulation& simulation) {
 }  // namespace
 
 std::string price(const std::optional<double>& cost_usd) { return cost_usd ? dollars(*cost_usd) : "price not known"; }
+
+std::string expected_sentence(const Simulation& simulation, const program::Plan& plan) {
+  const simulator::Certainty& sure = simulation.certainty;
+  return fmt::format(
+      "An iteration is expected to take {} (90 % of measurements: {}). Simulated: {}, MFU {}, {} tokens/s.",
+      seconds_beside(sure.expected_s, simulation.iteration_s), interval_text(sure.iteration_s, simulation.iteration_s),
+      seconds(simulation.iteration_s), simulator::mfu_text(simulation.mfu, plan), integer(simulation.tokens_per_s));
+}
+
+std::string training_sentence(const program::Job& job, const hardware::Cluster& cluster, const WholeTraining& whole) {
+  const auto figure = [&](double value, auto as_text) {
+    return fmt::format("{} ({} to {})", as_text(value), as_text(value * whole.least), as_text(value * whole.most));
+  };
+  const std::string cost = whole.cost_usd ? figure(*whole.cost_usd, dollars) : price(whole.cost_usd);
+  std::string text = fmt::format("{}, {}, {} for {} tokens", figure(whole.seconds, duration), cost,
+                                 base::energy(whole.energy_joules), tokens_words(job.training.total_tokens));
+  if (whole.cost_usd) text += ", at " + hardware::price_rates(cluster);
+  return text;
+}
 
 std::string training_lines(const program::Job& job, const hardware::Cluster& cluster, const WholeTraining& whole) {
   std::string text =
@@ -190,8 +222,12 @@ std::string modules_heading(const models::Model& model) {
 }  // namespace
 
 std::string model_heading(const program::Job& job) {
+  return heading(job.model.name) + model_words(job).substr(job.model.name.size());
+}
+
+std::string model_words(const program::Job& job) {
   const char* muon = job.training.optimizer.kind == program::Update::kMuon ? ", layers stepped by Muon" : "";
-  return heading(job.model.name) + adapters_heading(job.training.lora) + modules_heading(job.model) + muon +
+  return job.model.name + adapters_heading(job.training.lora) + modules_heading(job.model) + muon +
          documents_heading(job.training.documents) + load_heading(job.training.expert_load);
 }
 

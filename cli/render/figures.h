@@ -22,6 +22,14 @@ nlohmann::json headline_json(const simulator::Simulation& simulation, const prog
 /// What a training costs, or that it is not known.
 std::string price(const std::optional<double>& cost_usd);
 
+/// "An iteration is expected to take 29.3 s (90 % of measurements: 27.1 s to 30.9 s). Simulated: 28.8 s, MFU 55.3 %,
+/// 145,476 tokens/s." `plan`: that was simulated.
+std::string expected_sentence(const simulator::Simulation& simulation, const program::Plan& plan);
+
+/// Time, price and energy of the whole training in one sentence: "161.5 days (149.8 days to 170.5 days), …".
+std::string training_sentence(const program::Job& job, const hardware::Cluster& cluster,
+                              const simulator::WholeTraining& whole);
+
 /// Time, energy and price of the whole training, and the source of the price.
 std::string training_lines(const program::Job& job, const hardware::Cluster& cluster,
                            const simulator::WholeTraining& whole);
@@ -34,8 +42,10 @@ nlohmann::json breakdown_json(const simulator::Simulation& simulation);
 nlohmann::json simulation_json(const JobRequest& request, const program::Program& program,
                                const simulator::Simulation& simulation, bool hypothetical);
 
-/// The model's name, with what else, or what alone, is trained.
+/// The model's name, with what else, or what alone, is trained; the name in bold where a terminal reads it.
 std::string model_heading(const program::Job& job);
+/// The same without bold.
+std::string model_words(const program::Job& job);
 
 /// The same for people. `too_big`: why the plan does not fit, where it was simulated all the same.
 std::string simulation_report(const JobRequest& request, const simulator::Simulation& simulation,

@@ -26,7 +26,7 @@ std::vector<Manual> planning() {
        joined({kJob,
                {"--tokens", "--tensor", "--context", "--pipeline", "--virtual-stages", "--data", "--zero-stage",
                 "--precision", "--fix", "--forbid", "--min", "--max", "--for", "--deadline", "--pareto", "--output",
-                "--threads", "--json"}}),
+                "--all", "--json"}}),
        {{"trivium plan --model llama3-8b --cluster dgx-h100-80gb:2 --global-batch 256 -o plan.json",
          "the fastest plan on 16 GPUs, written to a file"},
         {"trivium plan plan.json --forbid offload --max tensor=2 --zero-stage 1 -o other.json",

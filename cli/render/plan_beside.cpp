@@ -70,7 +70,7 @@ std::string other_batch(const planner::SearchRequest& request, const planner::Se
   one["plan"] = program::to_json(near->best.plan);
   json["nearest_batch"] = std::move(one);
   return fmt::format(
-      "\na batch of {} instead of {} divides into all {} devices: {} more samples a second, {} an iteration\n",
+      "a batch of {} instead of {} divides into all {} devices: {} more samples a second, {} an iteration",
       near->global_batch, request.job.training.global_batch, request.cluster.devices(), percent(near->gain),
       seconds(near->best.simulation.iteration_s));
 }

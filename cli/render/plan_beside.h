@@ -16,7 +16,7 @@ namespace trivium::cli {
 std::string beside(const planner::SearchRequest& request, const planner::SearchResult& result,
                    const std::vector<planner::Baseline>& naive, nlohmann::json& json);
 
-/// A batch that would use all devices better, as a line; empty where there is none. Adds `nearest_batch` to `json`.
+/// A batch that would use all devices better, as a sentence; empty where there is none. Adds `nearest_batch` to `json`.
 std::string other_batch(const planner::SearchRequest& request, const planner::SearchResult& result,
                         const planner::Effort& effort, nlohmann::json& json);
 

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <set>
@@ -21,9 +20,6 @@
 
 namespace trivium::cli {
 namespace {
-
-constexpr std::size_t kRejectedShown = 10;
-constexpr double kRounding = 0.02;  // of a tenth of a percent: 0.1001 %, of 0.1 % of the slower, is 0.1 %
 
 std::vector<planner::Rejected> by_count(std::vector<planner::Rejected> rejected) {
   std::stable_sort(rejected.begin(), rejected.end(), [](const auto& a, const auto& b) { return a.plans > b.plans; });
@@ -128,31 +124,12 @@ std::string alternatives_table(const planner::SearchResult& result) {
   return table.text();
 }
 
-std::string rejected_table(const planner::SearchResult& result, bool all) {
-  const std::vector<planner::Rejected> rejected = by_count(result.rejected);
-  const std::size_t shown = all ? rejected.size() : std::min(kRejectedShown, rejected.size());
+std::string rejected_table(const planner::SearchResult& result) {
   Table table({"plans", "<rejected", "<why"});
-  for (std::size_t i = 0; i < shown; ++i) table.add({count(rejected[i].plans), rejected[i].family, rejected[i].reason});
-  std::string text = table.text();
-  if (shown < rejected.size()) text += fmt::format("  and {} more families (--all)\n", rejected.size() - shown);
-  return text;
-}
-
-/// What the search proved: where it was content with a plan within a share of the fastest, how near the best is.
-/// Rounded up: the share is a promise.
-std::string proved(const planner::SearchResult& result) {
-  if (result.best.empty()) return "";
-  if (result.bound_s >= result.best_s) return "; no plan of the space is faster";
-  const double above = 100 * (result.best_s / result.bound_s - 1);
-  return fmt::format("; the first is within {:.1f} % of the optimum of the space",
-                     std::ceil(10 * above - kRounding) / 10);
-}
-
-/// How far an interrupted answer is from proved.
-std::string stopped(const planner::SearchResult& result) {
-  if (result.bound_s <= 0 || result.best_s <= 0) return "; stopped early, others may be faster";
-  return fmt::format("; stopped early: no plan is faster than {}, so the best is at most {} slower than the fastest",
-                     seconds(result.bound_s), percent(result.best_s / result.bound_s - 1));
+  for (const planner::Rejected& one : by_count(result.rejected)) {
+    table.add({count(one.plans), one.family, one.reason});
+  }
+  return table.text();
 }
 
 /// What a user can do about a rule that no plan can meet.
@@ -231,34 +208,29 @@ nlohmann::json result_json(const JobRequest& request, const planner::SearchReque
   return json;
 }
 
-std::string result_report(const JobRequest& request, const planner::SearchRequest& wanted,
-                          const planner::SearchResult& result, const std::string& trainers, bool all) {
-  const program::Job& job = request.file.job;
-  const std::string missing = planner::text_of(planner::missing_values(wanted));
-  std::string text = missing + (missing.empty() ? "" : "\n\n") +
-                     fmt::format("{} on {}, batch {} x {} tokens\n\n", model_heading(job), request.cluster.name,
-                                 job.training.global_batch, job.training.sequence) +
-                     trainers;
-  if (wanted.ignore_memory) text += "hypothetical: memory is ignored\n\n";
+std::vector<std::string> idle_notes(const JobRequest& request, const planner::SearchResult& result) {
+  std::vector<std::string> notes;
+  if (result.nodes_used > 0) {
+    notes.push_back(fmt::format("{} of {} nodes are used: none was found on all of them that is faster",
+                                result.nodes_used, request.cluster.nodes()));
+  }
+  if (result.best.empty()) return notes;
+  for (const auto& [device, devices] : unused_devices(result.best.front().plan, request.cluster)) {
+    notes.push_back(fmt::format("{} {} not used", devices, device));
+  }
+  return notes;
+}
+
+std::string details_report(const planner::SearchRequest& wanted, const planner::SearchResult& result) {
+  std::string text;
   if (!result.best.empty()) text += candidates_table(result.best, "<plan") + "\n";
   if (!result.others.empty())
     text += candidates_table(result.others, "<other families, the best plan of each to 0.5 %") + "\n";
   if (!result.alternatives.empty()) text += alternatives_table(result) + "\n";
-  if (!result.rejected.empty() && one_reason(result) == nullptr) text += rejected_table(result, all) + "\n";
-  text += fmt::format("{} plans: {} refused, {} proved slower by a bound, {} simulated, in {}{}\n",
+  if (!result.rejected.empty() && one_reason(result) == nullptr) text += rejected_table(result) + "\n";
+  text += fmt::format("{} plans: {} refused, {} proved slower by a bound, {} simulated, in {}\n",
                       count(result.plans_in_space), count(result.plans_infeasible), count(result.plans_bounded),
-                      count(result.plans_simulated), seconds(result.seconds),
-                      result.proved ? proved(result) : stopped(result));
-  if (result.nodes_used > 0) {
-    const int nodes = request.cluster.nodes();
-    text += fmt::format("{} of {} nodes are used: none was found on all of them that is faster\n", result.nodes_used,
-                        nodes);
-  }
-  if (!result.best.empty()) {
-    for (const auto& [device, devices] : unused_devices(result.best.front().plan, request.cluster)) {
-      text += fmt::format("{} {} not used\n", devices, device);
-    }
-  }
+                      count(result.plans_simulated), seconds(result.seconds));
   if (!result.best.empty()) text += certainty_lines(wanted, result);
   if (!result.best.empty()) text += fmt::format("not searched: {}\n", planner::text_of(planner::held_fields(wanted)));
   if (result.plans_forbidden > 0) {

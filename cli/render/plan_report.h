@@ -18,10 +18,12 @@ nlohmann::json candidate_json(const planner::Candidate& candidate);
 nlohmann::json result_json(const JobRequest& request, const planner::SearchRequest& wanted,
                            const planner::SearchResult& result);
 
-/// The same for people. `trainers`: what other trainers would run, right below the heading. `all`: every rejected
-/// family.
-std::string result_report(const JobRequest& request, const planner::SearchRequest& wanted,
-                          const planner::SearchResult& result, const std::string& trainers, bool all);
+/// What the search found, with all figures: plans, other families, ways to use the nodes, rejected families, and what
+/// was not searched.
+std::string details_report(const planner::SearchRequest& wanted, const planner::SearchResult& result);
+
+/// Nodes and devices that the plan leaves idle: a note for each kind.
+std::vector<std::string> idle_notes(const JobRequest& request, const planner::SearchResult& result);
 
 /// The search space field by field, with the values that its plans take; and split by split, with how many plans there
 /// are of each: their sum is the space.

@@ -15,6 +15,7 @@
 #include "base/json_text.h"
 #include "base/quote.h"
 #include "base/say.h"
+#include "cli/render/page.h"
 
 namespace trivium::cli {
 namespace {
@@ -68,10 +69,6 @@ void require_written(int error) {
   throw base::Failure(base::ErrorKind::kRuntime, fmt::format("cannot write to standard output: {}", message_of(error)));
 }
 
-std::string padded(const std::string& cell, std::size_t width, bool left) {
-  return left ? fmt::format("{:<{}}", cell, width) : fmt::format("{:>{}}", cell, width);
-}
-
 }  // namespace
 
 Table::Table(std::vector<std::string> titles) : titles_(std::move(titles)) {
@@ -86,15 +83,24 @@ void Table::add(std::vector<std::string> cells) {
   rows_.push_back(std::move(cells));
 }
 
-std::string Table::text() const {
+std::string Table::text(std::size_t columns) const {
+  constexpr std::size_t kGap = 2;
   std::vector<std::size_t> widths;
-  for (const std::string& title : titles_) widths.push_back(title.size());
-  for (const auto& row : rows_) {
-    for (std::size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], row[i].size());
+  for (const std::string& title : titles_) widths.push_back(columns_of(title));
+  std::size_t before_last = 0;  // columns
+  for (std::size_t i = 0; i < widths.size(); ++i) {
+    for (const auto& row : rows_) widths[i] = std::max(widths[i], columns_of(row[i]));
+    before_last += kGap + (i + 1 < widths.size() ? widths[i] : 0);
   }
+  const std::size_t room = columns - std::min(columns, before_last);
+  widths.back() = std::min(widths.back(), room);
   const auto line = [&](const std::vector<std::string>& cells) {
     std::string text;
-    for (std::size_t i = 0; i < cells.size(); ++i) text += fmt::format("  {}", padded(cells[i], widths[i], left_[i]));
+    for (std::size_t i = 0; i < cells.size(); ++i) {
+      const std::string cell = i + 1 < cells.size() ? cells[i] : cut(cells[i], room);
+      const std::string padding(widths[i] - std::min(widths[i], columns_of(cell)), ' ');
+      text += std::string(kGap, ' ') + (left_[i] ? cell + padding : padding + cell);
+    }
     return text.substr(0, text.find_last_not_of(' ') + 1);
   };
   std::string text = heading(line(titles_)) + "\n";

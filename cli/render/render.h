@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <limits>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
@@ -17,7 +18,8 @@ class Table {
   explicit Table(std::vector<std::string> titles);
   void add(std::vector<std::string> cells);  ///< as many as there are titles
   bool empty() const { return rows_.empty(); }
-  std::string text() const;  ///< every line ends in a newline, none in a blank
+  /// Every line ends in a newline, none in a blank. Lines of more than `columns` lose the end of their last cell.
+  std::string text(std::size_t columns = std::numeric_limits<std::size_t>::max()) const;
 
  private:
   std::vector<std::string> titles_;

@@ -108,9 +108,10 @@ std::optional<Plausibility> plausibility_of(const program::Job& job, const hardw
   return promise;
 }
 
-std::string same_model_text(const program::Job& job, const hardware::Cluster& cluster,
-                            const simulator::Simulation& simulation, const std::vector<hardware::MeasuredRun>& runs) {
-  if (!cluster.homogeneous() || job.training.lora.used()) return "";
+std::optional<SameModelRun> same_model_run(const program::Job& job, const hardware::Cluster& cluster,
+                                           const simulator::Simulation& simulation,
+                                           const std::vector<hardware::MeasuredRun>& runs) {
+  if (!cluster.homogeneous() || job.training.lora.used()) return std::nullopt;
   const models::Model& model = job.model;
   const std::int64_t experts = model.experts ? model.experts->count : 0;
   const std::int64_t sequence = job.training.sequence, batch = job.training.global_batch;
@@ -125,22 +126,31 @@ std::string same_model_text(const program::Job& job, const hardware::Cluster& cl
   };
   for (const hardware::MeasuredRun& run : runs) {
     const bool same = chip_of(run.device) == chip_of(device) && run.precision == precision &&
-                      run.layers == model.layers && run.hidden == model.hidden && run.heads == model.heads && run.experts == experts;
+                      run.layers == model.layers && run.hidden == model.hidden && run.heads == model.heads &&
+                      run.experts == experts;
     if (same && (best == nullptr || rank(run) > rank(*best))) best = &run;
   }
-  if (best == nullptr) return "";
-  const double each = simulation.tokens_per_s / job.plan.ranks(), measured = best->tokens_per_s_per_device();
+  if (best == nullptr) return std::nullopt;
+  const double each = simulation.tokens_per_s / job.plan.ranks();
+  return SameModelRun{*best, is_job(*best), each / best->tokens_per_s_per_device() - 1};
+}
+
+std::string same_model_text(const program::Job& job, const hardware::Cluster& cluster,
+                            const simulator::Simulation& simulation, const std::vector<hardware::MeasuredRun>& runs) {
+  const auto found = same_model_run(job, cluster, simulation, runs);
+  if (!found) return "";
+  const hardware::MeasuredRun& best = found->run;
   const std::string what =
-      is_job(*best) ? "same job"
-                    : fmt::format("{} devices, batch {} x {}", best->devices, best->global_batch, best->sequence);
+      found->same_job ? "same job"
+                      : fmt::format("{} devices, batch {} x {}", best.devices, best.global_batch, best.sequence);
   const std::string more =
-      each > measured
-          ? fmt::format("the plan promises {} more tokens a second and device", percent(each / measured - 1))
-          : fmt::format("the plan stays {} below its tokens a second and device", percent(1 - each / measured));
+      found->faster > 0
+          ? fmt::format("the plan promises {} more tokens a second and device", percent(found->faster))
+          : fmt::format("the plan stays {} below its tokens a second and device", percent(-found->faster));
   return fmt::format(
       "The best published run of this model in {} on {}: {} ({}), {}: {} with {}, which is simulated as {}; {}.",
-      precision, best->device, best->run, best->source, what, seconds(best->iteration_s), best->plan,
-      seconds(best->iteration_s * (1 + best->error)), more);
+      best.precision, best.device, best.run, best.source, what, seconds(best.iteration_s), best.plan,
+      seconds(best.iteration_s * (1 + best.error)), more);
 }
 
 }  // namespace trivium::planner

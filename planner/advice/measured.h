@@ -23,6 +23,18 @@ std::optional<Plausibility> plausibility_of(const program::Job& job, const hardw
                                             const simulator::Simulation& simulation,
                                             const std::vector<hardware::MeasuredMfu>& measured);
 
+/// A plan next to a published run of the same model.
+struct SameModelRun {
+  hardware::MeasuredRun run;
+  bool same_job = false;  ///< as many devices, the same sequence and batch
+  double faster = 0;      ///< tokens a second and device of the plan over those of the run, less 1
+};
+
+/// The run that same_model_text() is about.
+std::optional<SameModelRun> same_model_run(const program::Job& job, const hardware::Cluster& cluster,
+                                           const simulator::Simulation& simulation,
+                                           const std::vector<hardware::MeasuredRun>& runs);
+
 /// The best published run of the same model in as many bits, and how much more the plan promises: a sentence or two. A
 /// run on the same device comes first, else one on another edition of its chip; of those, one of the same job. Empty
 /// where nobody published one.

@@ -8,6 +8,7 @@
 #include <numbers>
 
 #include "base/readable.h"
+#include "simulator/certainty/brief_text.h"
 #include "simulator/certainty/measured_machine.h"
 #include "simulator/certainty/probability_text.h"
 
@@ -97,6 +98,13 @@ std::string words_of_others(const hardware::Cluster& cluster, const std::string&
   return others.empty() ? "" : fmt::format("; taken for alike on {}", fmt::join(others, ", "));
 }
 
+RunLikeness likeness_of_machine(const program::Job& job, const hardware::Cluster& cluster,
+                                const MeasuredErrors& errors) {
+  RunLikeness like = run_likeness_of(job, cluster);
+  like.machine = measured_machine(commonest_node(cluster), errors.time);
+  return like;
+}
+
 ErrorOutlook memory_outlook(const program::Job& job, const hardware::Cluster& cluster, const MeasuredErrors& errors) {
   if (commonest_node(cluster).device.kind == hardware::DeviceKind::kCpu) return {};
   return errors.memory.at(of_memory(likeness_of(job, cluster, 1)));
@@ -127,8 +135,7 @@ RunLikeness run_likeness_of(const program::Job& job, const hardware::Cluster& cl
 
 Certainty certainty_of(const program::Job& job, const hardware::Cluster& cluster, const Predicted& predicted,
                        const MeasuredErrors& errors) {
-  RunLikeness like = run_likeness_of(job, cluster);
-  like.machine = measured_machine(commonest_node(cluster), errors.time);
+  const RunLikeness like = likeness_of_machine(job, cluster, errors);
   const Composition made_of{predicted.exposed, predicted.bubble, predicted.mfu};
   const TimeOutlook time = errors.time.at(like, made_of);
   const ErrorOutlook memory = memory_outlook(job, cluster, errors);
@@ -148,6 +155,22 @@ Certainty certainty_of(const program::Job& job, const hardware::Cluster& cluster
   certainty.between_plans = errors.time.between_plans();
   certainty.made_of = made_of;
   return certainty;
+}
+
+std::string brief_text(const program::Job& job, const hardware::Cluster& cluster, const Certainty& certainty) {
+  const MeasuredErrors& errors = measured_errors();
+  const RunLikeness like = likeness_of_machine(job, cluster, errors);
+  const TimeOutlook outlook = errors.time.at(like, certainty.made_of);
+  const std::string alike = words_of_others(cluster, like.device);
+  if (outlook.runs > 0) {
+    return fmt::format("{} runs of {}{} on {} ({}){}", count(outlook.runs), like.stack,
+                       outlook.sisters ? " and sisters" : "", like.device, like.kind, alike);
+  }
+  const std::string none = fmt::format("no run of {} on {} ({}); judged by ", like.stack, like.device, like.kind);
+  if (outlook.on_device > 0)
+    return none + fmt::format("{} others on {}{}", count(outlook.on_device), like.device, alike);
+  if (outlook.of_stack > 0) return none + fmt::format("{} on other devices{}", count(outlook.of_stack), alike);
+  return none + "others" + alike;
 }
 
 double within_probability(const Certainty& certainty, double iteration_s) {

@@ -88,7 +88,7 @@ TEST(Plan, StandsBesideNaiveWaysAndWhatWasMeasured) {
   EXPECT_EQ(result.at("promise").at("above"),
             result.at("best").at("mfu").get<double>() > result.at("promise").at("measured_mfu").get<double>());
   const std::string text =
-      workplace.run("trivium plan --model gpt2-124m --cluster dgx-a100-80gb:1 --global-batch 16").out;
+      workplace.run("trivium plan --model gpt2-124m --cluster dgx-a100-80gb:1 --global-batch 16 --all").out;
   EXPECT_THAT(text, testing::HasSubstr("naive layer split"));
   EXPECT_THAT(text, testing::HasSubstr("published runs in validation/ of dense models in 16 bits on a100-sxm-80gb"));
 }

@@ -44,7 +44,7 @@ Workplace::~Workplace() {
 Outcome Workplace::run(const std::string& command) const {
   write(".command", kFunctions + command + "\n");
   const std::string home = folder_.string();
-  const std::string line = "cd '" + home + "/work' && env TRIVIUM_NO_PROGRESS=1 PATH='" +
+  const std::string line = "cd '" + home + "/work' && env COLUMNS= TRIVIUM_NO_PROGRESS=1 PATH='" +
                            fs::path(TRIVIUM_PROGRAM).parent_path().string() +
                            "':\"$PATH\" NO_COLOR=1 LC_ALL=C XDG_DATA_HOME='" + home + "/data' sh ./.command >'" + home +
                            "/out' 2>'" + home + "/err' </dev/null";

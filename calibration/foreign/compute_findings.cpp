@@ -31,7 +31,7 @@ class Remaining {
   std::vector<Finding> findings() {
     take_recomputed();
     take_attention();
-    take_small_kernels();
+    if (!on_cores_) take_small_kernels();  // operators on cores are not kernels
     take_unsplit();
     take_pace();
     take_slow_ops();

@@ -165,39 +165,64 @@ double matched_share(const std::vector<RankTimes>& ranks) {
   return all > 0 ? matched / all : 0;
 }
 
-/// How much longer or shorter than the plan's an iteration may be. A fault of the run may explain a factor of ten, but
-/// where shapes are not recorded nothing else says that the run is of the plan's job. Profiles of cores are coarse, and
-/// the host's own time is most of a small job there.
-double farthest_off(const ForeignRun& run) {
-  constexpr double kWithoutShapes = 3, kWithShapes = 10, kOnCores = 100;
-  if (run.traces.front().on_cores) return kOnCores;
-  return tell_shapes(run.traces) ? kWithShapes : kWithoutShapes;
+struct ComputeTime {
+  double measured_s = 0, predicted_s = 0;
+  double present_s = 0;  ///< of `predicted_s`, in ops that the trace has
+};
+
+/// Of ops that compute, on the rank that fits the plan best.
+ComputeTime compute_of(const RankTimes& rank, const RankPlan& plan) {
+  ComputeTime compute;
+  for (const auto& [name, op] : rank.ops) {
+    if (!rank.exposed_s.contains(name)) compute.measured_s += op.seconds;
+  }
+  for (const auto& [name, op] : plan.ops) {
+    if (plan.exposed_s.contains(name)) continue;
+    compute.predicted_s += op.seconds;
+    const auto found = rank.ops.find(name);
+    if (found != rank.ops.end() && found->second.count > 0) compute.present_s += op.seconds;
+  }
+  return compute;
 }
 
+double ratio_of(double a, double b) { return std::max(a, b) / std::max(1e-12, std::min(a, b)); }
+
 /// Refuses a run as one of another job: less than half of the compute time of the rank that fits best is ops of the
-/// plan, or an iteration takes another order of time.
-void refuse_other_job(const ForeignRun& run, const std::vector<RankTimes>& ranks, double measured_s,
-                      double predicted_s) {
-  constexpr double kLeastMatched = 0.5;
-  double best = 0;
-  for (const RankTimes& rank : ranks) {
+/// plan, or most of the plan's ops are not in it, or they take another order of time. Where shapes are recorded, the
+/// time of the ops is compared and not the iteration: a run that waits is the one to be explained.
+void refuse_other_job(const ForeignRun& run, const std::vector<RankTimes>& ranks, const std::map<int, RankPlan>& plans,
+                      double measured_s, double predicted_s) {
+  constexpr double kLeastMatched = 0.5, kLeastPresent = 0.4;
+  constexpr double kWithoutShapes = 3, kWithShapes = 10, kOnCores = 100;  // profiles of cores are coarse
+  const auto share = [](const RankTimes& rank) {
     const double all = rank.matched_s + rank.unmatched_s;
-    if (all > 0) best = std::max(best, rank.matched_s / all);
-  }
+    return all > 0 ? rank.matched_s / all : 0;
+  };
+  const RankTimes& best = *std::ranges::max_element(ranks, {}, [&](const RankTimes& rank) { return share(rank); });
   const std::string& file = run.traces.front().file;
-  if (best < kLeastMatched) {
-    base::refuse(file,
-                 fmt::format("is of another job: {:.0f} % of its compute time is ops of the plan; give the model and "
-                             "plan that ran, or the plan \"auto\"",
-                             100 * best));
+  if (share(best) < kLeastMatched) {
+    base::refuse(file, fmt::format("is of another job: {:.0f} % of its compute time is ops of the plan; give the model "
+                                   "and plan that ran",
+                                   100 * share(best)));
   }
-  const double ratio = std::max(measured_s, predicted_s) / std::max(1e-12, std::min(measured_s, predicted_s));
-  if (ratio > farthest_off(run)) {
-    base::refuse(
-        file, fmt::format("is of another job: an iteration takes {}, the plan predicts {}; give the model, sequence, "
-                          "batch and cluster that ran{}",
-                          time_text(measured_s), time_text(predicted_s),
-                          tell_shapes(run.traces) ? "" : ", or record shapes (record_shapes=True)"));
+  const ComputeTime compute = compute_of(best, plans.at(best.rank));
+  double present = 0;  // of the plan's compute time, on the rank that has most of it: experts may lie idle
+  for (const RankTimes& rank : ranks) {
+    const ComputeTime of = compute_of(rank, plans.at(rank.rank));
+    if (of.predicted_s > 0) present = std::max(present, of.present_s / of.predicted_s);
+  }
+  if (present < kLeastPresent) {
+    base::refuse(file, fmt::format("is of another job, or of a part of an iteration: ops of {:.0f} % of the plan's "
+                                   "compute time are not in it",
+                                   100 * (1 - present)));
+  }
+  const bool shaped = tell_shapes(run.traces), on_cores = run.traces.front().on_cores;
+  const double is = shaped ? compute.measured_s : measured_s, planned = shaped ? compute.predicted_s : predicted_s;
+  if (ratio_of(is, planned) > (on_cores ? kOnCores : shaped ? kWithShapes : kWithoutShapes)) {
+    base::refuse(file, fmt::format("is of another job: {} takes {}, the plan predicts {}; give the model, sequence, "
+                                   "batch and cluster that ran{}",
+                                   shaped ? "the compute of an iteration" : "an iteration", time_text(is),
+                                   time_text(planned), shaped ? "" : ", or record shapes (record_shapes=True)"));
   }
 }
 
@@ -276,7 +301,7 @@ Explanation explain_foreign(const ForeignRun& run, const program::Job& job, cons
   explanation.measured_s = measured_iteration(run, explanation.traced_s);
   explanation.predicted_s = predicted.simulation.iteration_s;
   explanation.matched_share = matched_share(times);
-  refuse_other_job(run, times, explanation.measured_s, explanation.predicted_s);
+  refuse_other_job(run, times, plans, explanation.measured_s, explanation.predicted_s);
   explanation.ops = rows_of(times, plans);
   const Sides sides = sides_of(runs, times);
   explanation.findings =

@@ -73,8 +73,15 @@ class RankCauses {
     compare_pace();
     stalled_loader();
     garbage_collection();
+    const bool tokens = alike_ && more_tokens();
+    if (!tokens) more_work();
     late_host();
-    if (alike_ && more_tokens()) return std::move(findings_);
+    if (!tokens) slow_pace();
+    return std::move(findings_);
+  }
+
+ private:
+  void more_work() {
     if (sides_.exchanges_experts) {
       more_experts();
     } else if (alike_) {
@@ -82,11 +89,14 @@ class RankCauses {
     } else {
       untrained_work();
     }
-    slow_pace();
-    return std::move(findings_);
   }
 
- private:
+  bool has_more_work() const {
+    return std::ranges::any_of(findings_, [](const Finding& finding) {
+      return finding.cause == "other_work" || finding.cause == "experts" || finding.cause == "tokens";
+    });
+  }
+
   void find(const char* cause, double seconds, const std::string& why, std::string remedy, double repeats,
             std::vector<TimeSpan> spans) {
     if (seconds < kWorthNaming * side_.iteration_s || waited_ < kFelt * seconds) return;
@@ -167,7 +177,8 @@ class RankCauses {
     const double typical = median_over(others_, [](const Side& other) { return median_of(host_seconds(other)); });
     const double more = median_of(own) - typical - stopped_, repeats = share_of_steps(own, typical + more / 2);
     if (repeats < kRepeats || more < typical * (alike_ ? 0.5 : 1.5) || more < 0.06 * side_.iteration_s) return;
-    // A process that is slow in all it does is slow between operators, too.
+    // More operators have more gaps between them, and a process that is slow in all it does is slow there, too.
+    if (has_more_work()) return;
     constexpr double kAsSlow = 3;
     if (pace_.is_slow && more < typical * (kAsSlow * pace_.ratio - 1)) {
       pace_.between_s = more;

@@ -57,7 +57,10 @@ std::string head(const Explanation& explanation, const program::Job& job) {
 std::string findings_text(const std::vector<Finding>& findings) {
   std::string text;
   for (const Finding& finding : findings) {
-    text += hanging(fmt::format("  {:>8}  {}", time_text(finding.seconds), finding.what), 12);
+    constexpr double kSure = 0.5;
+    const std::string doubt =
+        finding.confidence < kSure ? fmt::format(" (uncertain: confidence {:.1f})", finding.confidence) : "";
+    text += hanging(fmt::format("  {:>8}  {}{}", time_text(finding.seconds), finding.what, doubt), 12);
     text += hanging("            -> " + finding.remedy, 15);
   }
   return text;

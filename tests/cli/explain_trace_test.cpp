@@ -86,7 +86,7 @@ TEST_F(ExplainTrace, RefusesATraceOfAnotherJob) {
   const Outcome outcome =
       workplace_.run("trivium explain auto --model deep.json --cluster two.json:1" + traces("plain"));
   EXPECT_EQ(outcome.exit_code, 3) << outcome.out;
-  EXPECT_THAT(outcome.err, HasSubstr("is of another job: an iteration takes"));
+  EXPECT_THAT(outcome.err, HasSubstr("is of another job: the compute of an iteration takes"));
 }
 
 TEST_F(ExplainTrace, RefusesInOneLineWithTheFile) {

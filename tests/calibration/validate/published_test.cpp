@@ -340,7 +340,7 @@ const std::vector<ModernTable> kModernTables{
     {"dgxc_benchmarking_h100_gb200.csv", {{"dgx-h100", 120, 0.045, 0.02}}},
     {"llmfoundry_h100.csv", {{"mosaic-h100-80gb", 38, 0.05, 0.02}}},
     // With gpt-oss, 3 to 34 % too fast; on B200 mixtures: Qwen 3, DeepSeek-V3, gpt-oss.
-    {"megatron_bridge_summary.csv", {{"gb300-nvl72", 26, 0.09, 0.04}, {"dgx-b200", 12, 0.11, 0.06}}},
+    {"megatron_bridge_summary.csv", {{"gb300-nvl72", 29, 0.09, 0.04}, {"dgx-b200", 12, 0.11, 0.06}}},
     {"mlperf_pretrain_h100_h200_b200_gb200_gb300.csv", {{"mlperf-h200", 4, 0.04, 0.04}}},
     {"simumax_b200.csv", {{"simumax-b200-8x", 21, 0.06, 0.03}}},
     {"internevo_a100_bonus.csv", {{"internevo-a100-80gb-4x100g-roce", 27, 0.07, 0.04}}},

@@ -96,10 +96,12 @@ std::string search_command(const Scenario& scenario, std::string_view command) {
     words += fmt::format("{} --cluster {}{} --precision {}", model_options(job.model),
                          shell_quoted(scenario.file.cluster.get<std::string>()), training_options(job.training),
                          program::text_of(job.plan, "precision"));
-    if (job.plan.stack != program::Plan().stack) words += " --stack " + program::text_of(job.plan, "stack");
+    if (scenario.trainer.empty() && job.plan.stack != program::Plan().stack)
+      words += " --stack " + program::text_of(job.plan, "stack");
   } else {
     words += " plan.json";
   }
+  if (!scenario.trainer.empty()) words += " --for " + scenario.trainer;
   if (scenario.ranks > 0) words += fmt::format(" --ranks {}", scenario.ranks);
   for (const std::string& field : scenario.fixed) {
     words += " --fix " + shell_quoted(field + "=" + program::text_of(job.plan, field));

@@ -6,6 +6,7 @@
 #include "base/files.h"
 #include "base/json_reader.h"
 #include "hardware_profiles/load.h"
+#include "planner/space/trainers.h"
 #include "program/plan/job_json.h"
 
 namespace trivium::gui {
@@ -16,7 +17,8 @@ constexpr int kMostRanks = 1 << 20;
 
 Project project_from_json(const nlohmann::json& json, const std::string& path) {
   const base::JsonReader reader(json, path);
-  reader.allow_only({"schema", "plan", "fixed", "ranks", "ignore_memory", "pinned", "corpus", "record", "views"});
+  reader.allow_only(
+      {"schema", "plan", "fixed", "ranks", "ignore_memory", "trainer", "pinned", "corpus", "record", "views"});
   Project project;
   Scenario& scenario = project.scenario;
   scenario.file = program::plan_file_from_json(reader.at("plan").json(), path + "#/plan");
@@ -26,6 +28,11 @@ Project project_from_json(const nlohmann::json& json, const std::string& path) {
   }
   scenario.ranks = static_cast<int>(reader.at("ranks").integer(0, kMostRanks));
   scenario.ignore_memory = reader.at("ignore_memory").boolean();
+  if (const auto trainer = reader.find("trainer")) {
+    std::vector<std::string> known;
+    for (const planner::TrainerSpace& space : planner::trainer_spaces()) known.emplace_back(space.trainer);
+    scenario.trainer = trainer->one_of(known);
+  }
   for (const base::JsonReader& plan : reader.at("pinned").elements()) {
     project.pinned.push_back(program::plan_from_json(plan));
   }
@@ -46,6 +53,7 @@ std::string project_text(const Project& project) {
                       {"pinned", nlohmann::json::array()},
                       {"corpus", project.corpus},
                       {"record", project.record}};
+  if (!project.scenario.trainer.empty()) json["trainer"] = project.scenario.trainer;
   if (!project.views.view.empty()) json["views"] = to_json(project.views);
   for (const program::Plan& plan : project.pinned) json["pinned"].push_back(program::to_json(plan));
   return json.dump(2) + "\n";

@@ -8,11 +8,40 @@
 #include "base/readable.h"
 #include "hardware_profiles/load.h"
 #include "models/load.h"
+#include "planner/launch/launch.h"
+#include "planner/space/trainers.h"
 #include "planner/space/usual_bounds.h"
 #include "program/plan/job_json.h"
 #include "simulator/placement/defaults.h"
 
 namespace trivium::gui {
+namespace {
+
+/// As the command line's `--for` does: the stack decides what attention takes for granted.
+void take_stack(std::string_view stack, const Scenario& scenario, program::Plan& plan) {
+  if (!scenario.fixed.contains("stack")) plan.stack = stack;
+  if (!scenario.fixed.contains("attention")) plan.attention = simulator::best_attention(plan, scenario.cluster);
+}
+
+planner::SearchRequest request_of(const Scenario& scenario) {
+  planner::SearchRequest request;
+  request.job = scenario.file.job;
+  request.cluster = scenario.cluster;
+  request.fixed = scenario.fixed;
+  request.ranks = scenario.ranks;
+  request.trainer = planner::find_trainer_space(scenario.trainer);
+  if (request.trainer != nullptr) take_stack(request.trainer->stack, scenario, request.job.plan);
+  request.constraints = planner::usual_bounds(scenario.cluster, request.job.plan.stack, {}, scenario.fixed);
+  return request;
+}
+
+/// Errors: Failure(kUsage).
+planner::SearchRequest settled_request(planner::SearchRequest request) {
+  if (request.trainer != nullptr) request = planner::for_trainer(std::move(request), *request.trainer);
+  return planner::with_fields_settled(std::move(request));
+}
+
+}  // namespace
 
 Scenario example_scenario() {
   Scenario scenario;
@@ -112,13 +141,34 @@ bool same_job(const Scenario& a, const Scenario& b) {
          a.file.cluster == b.file.cluster;
 }
 
+Scenario with_trainer(Scenario scenario, const std::string& trainer) {
+  scenario.trainer = trainer;
+  const planner::TrainerSpace* space = planner::find_trainer_space(trainer);
+  const std::string stack = space != nullptr ? std::string(space->stack) : program::Plan().stack;
+  take_stack(stack, scenario, scenario.file.job.plan);
+  if (const std::string why = why_no_search(scenario); !why.empty()) {
+    throw base::Failure(base::ErrorKind::kUsage, why);
+  }
+  return scenario;
+}
+
+std::string trainer_words(const std::string& trainer) {
+  const planner::launch::TrainerVersion* known = planner::launch::find_trainer(trainer);
+  return known != nullptr ? std::string(known->software) : "Trivium";
+}
+
+std::string why_no_search(const Scenario& scenario) {
+  try {
+    settled_request(request_of(scenario));
+    return "";
+  } catch (const base::Failure& failure) {
+    return failure.error().message;
+  }
+}
+
 planner::SearchRequest search_request(const Scenario& scenario, int best) {
-  planner::SearchRequest request;
-  request.job = scenario.file.job;
-  request.cluster = scenario.cluster;
-  request.fixed = scenario.fixed;
-  request.constraints = planner::usual_bounds(scenario.cluster, scenario.file.job.plan.stack, {}, scenario.fixed);
-  request.ranks = scenario.ranks;
+  planner::SearchRequest request = request_of(scenario);
+  if (why_no_search(scenario).empty()) request = settled_request(std::move(request));
   request.best = 1;  // proved; the others are of other families
   request.gap = planner::kAnswerGap;
   request.others = best - 1;

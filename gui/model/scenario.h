@@ -17,6 +17,7 @@ struct Scenario {
   std::set<std::string> fixed;  ///< names of plan fields that a search leaves alone
   int ranks = 0;                ///< devices a search may use; 0: all
   bool ignore_memory = false;
+  std::string trainer;  ///< of planner::trainer_spaces, that a search plans for; empty: Trivium's own runtime
 };
 
 /// GPT-3 175B on 1,024 A100s in the split of Narayanan et al. 2021 (arXiv 2104.04473), section 5.1.
@@ -51,7 +52,17 @@ std::string job_words(const Scenario& scenario);
 /// Whether figures of plans for the one say something of the other: the same model, training and cluster.
 bool same_job(const Scenario& a, const Scenario& b);
 
-/// What a search is asked for.
+/// The same job planned for a trainer of planner::trainer_spaces, and its plan as that one's stack runs it; empty:
+/// Trivium's own runtime. Errors: Failure(kUsage) where it does not run what the job or a field held fixed asks.
+Scenario with_trainer(Scenario scenario, const std::string& trainer);
+
+/// The trainer as people call it: "Megatron-LM"; empty: "Trivium".
+std::string trainer_words(const std::string& trainer);
+
+/// What a search is asked for: the space and the gap of `trivium plan`. Where the trainer does not run what is held
+/// fixed, every plan of the space is refused for it; `why_no_search` says so before.
 planner::SearchRequest search_request(const Scenario& scenario, int best);
+/// Why a search of the scenario finds nothing: "--for torchtitan: …"; empty: nobody knows before.
+std::string why_no_search(const Scenario& scenario);
 
 }  // namespace trivium::gui

@@ -15,13 +15,14 @@ constexpr const char* kByName = "fixed";  // what planner::Held says of a field 
 }  // namespace
 
 std::string space_words(const Scenario& scenario) {
-  std::string words;
+  std::string words = scenario.trainer.empty() ? "" : fmt::format(" for {}", trainer_words(scenario.trainer));
+  bool any = false;
   for (const planner::Held& held : planner::held_fields(search_request(scenario, 1))) {
-    if (held.why != kByName) continue;
-    words +=
-        fmt::format("{}{} {}", words.empty() ? " with " : ", ", words_of(held.field), shown(held.field, held.value));
+    if (held.why != kByName || !scenario.fixed.contains(held.field)) continue;
+    words += fmt::format("{}{} {}", any ? ", " : " with ", words_of(held.field), shown(held.field, held.value));
+    any = true;
   }
-  if (!words.empty()) words += " held";
+  if (any) words += " held";
   if (scenario.ranks > 0)
     words += fmt::format(", on {} device{}", base::integer(scenario.ranks), scenario.ranks == 1 ? "" : "s");
   if (scenario.ignore_memory) words += ", also those that do not fit";

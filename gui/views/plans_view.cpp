@@ -275,6 +275,10 @@ PlansView::Found PlansView::run(const Scenario& scenario, const std::stop_token&
 }
 
 void PlansView::search() {
+  if (const std::string why = why_no_search(document_.scenario()); !why.empty()) {
+    status_->setText(text(display_name(why)));
+    return;
+  }
   searching_ = true;
   progress_now_ = {};
   model_.set_rows({});

@@ -24,9 +24,11 @@ namespace {
 constexpr double kWorthTelling = 0.0005;  // of an iteration
 
 enum Figure { kIteration, kTokens, kMfu, kMemory, kCost, kFigures };
-constexpr const char* kTitles[kFigures] = {"iteration", "tokens/s", "MFU · HFU", "peak memory", "cost of a step"};
+constexpr const char* kTitles[kFigures] = {"expected iteration", "tokens/s", "MFU · HFU", "peak memory",
+                                           "cost of a step"};
 constexpr const char* kHelp[kFigures] = {
-    "Predicted: one training step, simulated op by op on what the cluster's profile says of its devices and links.\n"
+    "Predicted: what half of the measurements of one training step would stay below, and the interval of 90 % of them: "
+    "the simulated time and what measured runs say of its error.\n"
     "Explain shows how far iterations lie apart, Compare how far a run was from it.",
     "Predicted: tokens of the global batch by the time of an iteration, all devices together",
     "Predicted: share of the devices' dense peak that the model's arithmetic takes (MFU), and with it what is computed "
@@ -89,6 +91,7 @@ Headline::Headline(Document& document, QWidget* parent)
     auto* name = new QLabel(title);
     name->setAlignment(Qt::AlignRight);
     for (QLabel* label : {figure, name}) label->setToolTip(kHelp[f]);
+    if (f == kIteration) interval_ = name;
     column->addWidget(figure);
     column->addWidget(name);
     row->addSpacing(18);
@@ -120,6 +123,7 @@ void Headline::show_evaluation() {
   plan_->setText(plan_words());
   if (!evaluation->runs()) {
     for (QLabel* figure : figures_) figure->setText("–");
+    interval_->setText(kTitles[kIteration]);
     mark_figures(false);
     state_->setText(QString("<span style='color:%1'>cannot run:</span> %2")
                         .arg(alarm_colour().name(), text(evaluation->refusal).toHtmlEscaped()));
@@ -127,7 +131,10 @@ void Headline::show_evaluation() {
     return;
   }
   const simulator::Simulation& f = evaluation->figures;
-  figures_[kIteration]->setText(text(seconds_words(f.iteration_s)));
+  const simulator::Certainty& sure = f.certainty;
+  const std::string interval = simulator::interval_text(sure.iteration_s, sure.expected_s);
+  figures_[kIteration]->setText(text(seconds_words(sure.expected_s)));
+  interval_->setText("expected, 90 %: " + text(as_figures(interval)));
   figures_[kTokens]->setText(text(base::integer(f.tokens_per_s)));
   figures_[kMfu]->setText(text(base::percent(f.mfu)) + " · " +
                           text(simulator::mfu_text(f.hfu, scenario.file.job.plan)));
@@ -140,13 +147,11 @@ void Headline::show_evaluation() {
                                            .arg(alarm_colour().name(), text(evaluation->overflow).toHtmlEscaped());
   if (const QString answer = answer_words ? answer_words() : QString(); !answer.isEmpty()) state += " · " + answer;
   state += change_words();
-  const simulator::Certainty& sure = f.certainty;
   if (evaluation->depth == Depth::kQuick) {
     state += " · a first look; op by op follows";  // fewer words than then: the headline does not grow for them
   } else {
-    state += QString(" · 90 % of measurements within %1; fits with probability %2")
-                 .arg(text(as_figures(simulator::interval_text(sure.iteration_s, f.iteration_s))),
-                      text(simulator::probability_text(sure.fit_probability)));
+    state += QString(" · simulated %1; fits with probability %2")
+                 .arg(text(seconds_words(f.iteration_s)), text(simulator::probability_text(sure.fit_probability)));
   }
   if (!beside_.isEmpty()) state = "<b>" + beside_.toHtmlEscaped() + "</b> · " + state;
   state_->setText(state);

@@ -45,6 +45,7 @@ class Headline : public QWidget {
 
   Document& document_;
   QLabel *plan_, *state_;
+  QLabel* interval_ = nullptr;  // below the expected time
   std::vector<QLabel*> figures_;
   Told settled_;   // the last plan that was simulated in full
   Told compared_;  // the one before

@@ -22,6 +22,7 @@
 #include "models/load.h"
 #include "models/model.h"
 #include "models/validate.h"
+#include "planner/space/trainers.h"
 #include "program/plan/job_json.h"
 
 namespace trivium::gui {
@@ -64,6 +65,7 @@ StartPanel::StartPanel(Document& document, QWidget* parent)
       document_(document),
       model_(new Marked<QComboBox>),
       cluster_(new Marked<QComboBox>),
+      trainer_(new Marked<QComboBox>),
       ignore_memory_(new QCheckBox("Also plans that do not fit")),
       about_(new QLabel),
       verdict_(new QLabel),
@@ -72,6 +74,7 @@ StartPanel::StartPanel(Document& document, QWidget* parent)
       measure_(new QPushButton("Measure this machine")),
       search_(new PrimaryButton("Search for the best plan")) {
   set_up_choices();
+  set_up_trainers();
   about_->setWordWrap(true);
   about_->setAccessibleName("Size of the model");
   verdict_->setWordWrap(true);
@@ -83,6 +86,7 @@ StartPanel::StartPanel(Document& document, QWidget* parent)
   add_row(*form, "model", "Model", model_);
   add_row(*form, "cluster", "Cluster", cluster_);
   form->addRow(make_cluster_notes());
+  add_row(*form, "trainer", "Plan for", trainer_);
   add_field(*form, "global_batch", "Global batch", "Samples per optimizer step");
   add_field(*form, "sequence", "Sequence", "Tokens per sample");
   add_field(*form, "mtp", "MTP modules", "Multi-token prediction: one more token each, predicted at the end; none: 0");
@@ -140,6 +144,29 @@ void StartPanel::set_up_choices() {
     connect(box, &QComboBox::activated, this, [this, name = name] { apply(name); });
     connect(box->lineEdit(), &QLineEdit::editingFinished, this, [this, name = name] { apply(name); });
   }
+}
+
+// An answer for the runtime that ran on several GPUs: of Trivium's own nobody has measured that.
+void StartPanel::set_up_trainers() {
+  for (const planner::TrainerSpace& space : planner::trainer_spaces()) {
+    const std::string name(space.trainer);
+    trainer_->addItem(text(trainer_words(name)), text(name));
+  }
+  trainer_->addItem(text(trainer_words("")), QString());
+  trainer_->setAccessibleName("Plan for");
+  trainer_->setToolTip(
+      "Whose plans a search looks for, and as whose runtime they are priced; Trivium's own has never run "
+      "on several GPUs");
+  connect(trainer_, &QComboBox::activated, this, [this] { apply("trainer"); });
+}
+
+// A plan of another stack, out of a file, was searched for no trainer.
+void StartPanel::show_trainer() {
+  const Scenario& scenario = document_.scenario();
+  const std::string& stack = scenario.file.job.plan.stack;
+  const bool own = scenario.trainer.empty() && stack != program::Plan().stack;
+  trainer_->setPlaceholderText("stack " + text(stack));
+  trainer_->setCurrentIndex(own ? -1 : trainer_->findData(text(scenario.trainer)));
 }
 
 QWidget* StartPanel::make_cluster_notes() {
@@ -205,6 +232,11 @@ void StartPanel::apply(const QString& name) {
     if (wanted == document_.scenario().file.job.model.name) return say(name, "");
     return edit(
         name, [&](Scenario s) { return with_model(std::move(s), wanted); }, "model " + text(wanted));
+  }
+  if (name == "trainer") {
+    const std::string wanted = trainer_->currentData().toString().toStdString();
+    return edit(
+        name, [&](Scenario s) { return with_trainer(std::move(s), wanted); }, "plan for " + trainer_->currentText());
   }
   if (name == "cluster") {
     const std::string wanted = cluster_->currentText().trimmed().toStdString();
@@ -283,7 +315,8 @@ void StartPanel::edit(const QString& name, const std::function<Scenario(Scenario
                       next.file.job.training.sequence == now.file.job.training.sequence &&
                       next.file.job.training.total_tokens == now.file.job.training.total_tokens &&
                       next.file.job.model == now.file.job.model && next.file.cluster == now.file.cluster &&
-                      next.fixed == now.fixed && next.ranks == now.ranks && next.ignore_memory == now.ignore_memory;
+                      next.fixed == now.fixed && next.ranks == now.ranks && next.ignore_memory == now.ignore_memory &&
+                      next.trainer == now.trainer && next.file.job.plan.stack == now.file.job.plan.stack;
     if (!same) document_.edit(std::move(next), words, name);
     say(name, "");
   } catch (const base::Failure& failure) {
@@ -308,6 +341,7 @@ void StartPanel::show_scenario() {
   fields_.at("ranks")->setText(counted_or_none(scenario.ranks));
   fields_.at("ranks")->setPlaceholderText(QString("all %1").arg(text(count_text(scenario.cluster.devices()))));
   fields_.at("memory")->setText(text(base::to_text(scenario.cluster.groups.at(0).node.device.memory)));
+  show_trainer();
   QStringList fixed;
   for (const std::string& name : scenario.fixed) fixed << text(words_of(name));
   fields_.at("fixed")->setText(fixed.join(", "));
@@ -351,6 +385,7 @@ QString StartPanel::wrong(const QString& name) const {
 
 bool StartPanel::is_marked(const QString& name) const {
   if (name == "model") return model_->is_wrong();
+  if (name == "trainer") return trainer_->is_wrong();
   return name == "cluster" ? cluster_->is_wrong() : fields_.at(name)->is_wrong();
 }
 
@@ -368,6 +403,7 @@ void StartPanel::say(const QString& name, const QString& problem) {
   note.setVisible(!problem.isEmpty());
   const bool wrong = !problem.isEmpty();
   if (name == "model") return model_->set_wrong(wrong);
+  if (name == "trainer") return trainer_->set_wrong(wrong);
   if (name == "cluster") return cluster_->set_wrong(wrong);
   fields_.at(name)->set_wrong(wrong);
 }

@@ -23,6 +23,8 @@ class StartPanel : public QWidget {
 
   QComboBox& model() { return *model_; }
   QComboBox& cluster() { return *cluster_; }
+  /// What a search plans for; its data are names of planner::trainer_spaces, or nothing for Trivium's own runtime.
+  QComboBox& trainer() { return *trainer_; }
   QLineEdit& field(const QString& name) const { return *fields_.at(name); }
   /// What is wrong with a field ("model", "cluster", "global_batch" …); empty: nothing is.
   QString wrong(const QString& name) const;
@@ -50,12 +52,14 @@ class StartPanel : public QWidget {
   void check(const QString& name);
   void edit(const QString& name, const std::function<Scenario(Scenario)>& change, const QString& words);
   void set_up_choices();
+  void set_up_trainers();
+  void show_trainer();
   void add_row(class QFormLayout& form, const QString& name, const QString& words, QWidget* field);
   void add_field(QFormLayout& form, const QString& name, const QString& words, const QString& help);
   QWidget* make_cluster_notes();
 
   Document& document_;
-  Marked<QComboBox>*model_, *cluster_;
+  Marked<QComboBox>*model_, *cluster_, *trainer_;
   std::map<QString, Marked<QLineEdit>*> fields_;
   std::map<QString, QLabel*> notes_;
   QCheckBox* ignore_memory_;

@@ -128,15 +128,15 @@ TEST_F(Shown, FiguresOfAPlanThatDoesNotFitStandBack) {
     }
     return QColor();
   };
-  const QColor usual = colour("iteration");
+  const QColor usual = colour("expected iteration");
   window_.document().edit(set_constant(window_.document().scenario(), 0, NodeConstant::kDeviceMemory, "1 GiB"), "m");
   ASSERT_TRUE(settles());
   ASSERT_FALSE(window_.document().evaluation()->fits());
   EXPECT_EQ(colour("peak memory"), alarm_colour());
-  EXPECT_NE(colour("iteration"), usual);
+  EXPECT_NE(colour("expected iteration"), usual);
   window_.document().history().undo();
   ASSERT_TRUE(settles());
-  EXPECT_EQ(colour("iteration"), usual);
+  EXPECT_EQ(colour("expected iteration"), usual);
   EXPECT_EQ(colour("peak memory"), usual);
 }
 

@@ -5,8 +5,11 @@
 #include <nlohmann/json.hpp>
 
 #include "base/readable.h"
+#include "gui/look/text.h"
+#include "gui/model/axis.h"
 #include "gui/model/cluster_edit.h"
 #include "gui/model/command_line.h"
+#include "planner/space/trainers.h"
 #include "tests/gui/window_fixture.h"
 
 namespace trivium::gui {
@@ -55,6 +58,57 @@ TEST_F(Told, AClusterOfAFileIsMarkedWhereItsNodesAreNotAsTheirProfile) {
   cluster.groups[0].node.name = "my-own-node";
   begin(with_cluster(scenario, cluster));
   EXPECT_THAT(plain(window_.headline().plan().text()), Not(HasSubstr("altered")));
+}
+
+// The choices are those of the command line's --for; the answer is its plan, for the same space and the same gap.
+TEST_F(Told, ASearchForATrainerFindsWhatTheCommandLineFinds) {
+  Scenario small = small_scenario();
+  small.file.job.plan.recompute = program::Recompute::kFull;
+  begin(small);
+  QComboBox& trainer = window_.start_panel().trainer();
+  ASSERT_EQ(trainer.count(), static_cast<int>(planner::trainer_spaces().size()) + 1);
+  EXPECT_EQ(plain(trainer.currentText()), "Trivium");
+  trainer.setCurrentIndex(trainer.findText("torchtitan"));
+  window_.start_panel().apply("trainer");
+  EXPECT_EQ(plan().stack, "torchtitan-fsdp2");
+  ASSERT_TRUE(settles());
+  search();
+  EXPECT_THAT(plain(window_.plans().status().text()), HasSubstr("plans for torchtitan:"));
+  const QString command = text(search_command(window_.document().scenario(), "plan"));
+  EXPECT_THAT(plain(command), HasSubstr(" --for torchtitan"));
+  QProcess process;
+  process.start("sh", {"-c", RunPanel::trivium_program() + command.mid(QString("trivium").size()) + " --json"});
+  ASSERT_TRUE(process.waitForFinished(kPatienceMs));
+  const auto answer = nlohmann::json::parse(process.readAllStandardOutput().toStdString());
+  const PlanRow& first = window_.plans().plans().front();
+  EXPECT_EQ(first.iteration_s, answer.at("best").at("iteration_s").get<double>());
+  EXPECT_EQ(first.plan.stack, answer.at("best").at("plan").at("stack").get<std::string>());
+  window_.document().history().undo();
+  EXPECT_EQ(plain(trainer.currentText()), "Trivium");
+}
+
+TEST_F(Told, WhatCannotBeSearchedForATrainerIsSaidAtOnce) {
+  Scenario small = small_scenario();
+  small.file.job.plan.expert = 1, small.file.job.plan.recompute_layers = 1;
+  small.fixed.insert("recompute_layers");
+  begin(small);
+  QComboBox& trainer = window_.start_panel().trainer();
+  trainer.setCurrentIndex(trainer.findText("DeepSpeed"));
+  window_.start_panel().apply("trainer");
+  EXPECT_THAT(plain(window_.start_panel().wrong("trainer")), HasSubstr("recompute_layers is of full recomputation"));
+  EXPECT_EQ(window_.document().scenario().trainer, "");
+}
+
+TEST_F(Told, TheTimeOnTopIsTheExpectedOneWithItsInterval) {
+  begin(small_scenario());
+  const simulator::Certainty& sure = window_.document().evaluation()->figures.certainty;
+  EXPECT_EQ(plain(window_.headline().figure(0)), seconds_words(sure.expected_s));
+  QString below;
+  for (const QLabel* label : window_.headline().findChildren<QLabel*>()) {
+    if (label->text().startsWith("expected, 90 %: ")) below = label->text();
+  }
+  EXPECT_THAT(plain(below), HasSubstr(" to "));
+  EXPECT_THAT(state(), HasSubstr("simulated " + seconds_words(window_.document().evaluation()->figures.iteration_s)));
 }
 
 TEST_F(Told, NoDifferenceIsToldAcrossJobs) {

@@ -154,6 +154,8 @@ void StartPanel::set_up_trainers() {
   }
   trainer_->addItem(text(trainer_words("")), QString());
   trainer_->setAccessibleName("Plan for");
+  trainer_->setSizeAdjustPolicy(QComboBox::AdjustToMinimumContentsLengthWithIcon);  // long names widen nothing
+  trainer_->setMinimumContentsLength(12);
   trainer_->setToolTip(
       "Whose plans a search looks for, and as whose runtime they are priced; Trivium's own has never run "
       "on several GPUs");

@@ -136,10 +136,10 @@ std::string published_row(const planner::SearchRequest& wanted, const planner::C
   if (run) {
     const hardware::MeasuredRun& r = run->run;
     text =
-        fmt::format("{} {}, {} ({}); this plan {:+.1f} %{}", seconds(r.iteration_s),
+        fmt::format("{} {}, {} ({}); this plan {:+.1f} % tokens/s{}", seconds(r.iteration_s),
                     run->same_job ? "for this job"
                                   : fmt::format("on {} devices, batch {} x {}", r.devices, r.global_batch, r.sequence),
-                    r.plan, r.run, 100 * run->faster, run->same_job ? "" : " tokens/s per device");
+                    r.plan, r.run, 100 * run->faster, run->same_job ? "" : " per device");
   } else if (promise) {
     text = fmt::format("MFU of up to {} on such devices", percent(promise->measured));
   }

@@ -22,6 +22,14 @@ TEST(PriceText, SaysWhereThePriceComesFrom) {
   EXPECT_EQ(price_text(cluster), "8 $/h a node: list of dgx-a100-80gb");
 }
 
+// 64 of 72 devices of a rack at 1,025 $/h.
+TEST(PriceText, ThePriceOfAPartOfANodeIsRoundedToCents) {
+  Cluster cluster = two_kinds();
+  cluster.groups.resize(1);
+  cluster.groups[0].node.price = base::DollarsPerHour(1025.0 * 64 / 72);
+  EXPECT_EQ(price_text(cluster), "911.11 $/h a node: list of dgx-a100-80gb");
+}
+
 TEST(PriceText, NamesUnlikeNodesOnce) {
   EXPECT_EQ(price_text(two_kinds()),
             "8 $/h a dgx-a100-80gb: list of dgx-a100-80gb; 4 $/h a jean-zay-v100-32gb: list of jean-zay-v100-32gb");

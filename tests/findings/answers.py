@@ -81,7 +81,8 @@ def efficiency(trivium):
 def readable_answer(trivium):
     commands = (BRIDGE_70B, f"plan {ON_128}", f"{BRIDGE_70B} --tokens 2T",
                 "plan --model mixtral-8x7b --sequence 4096 --cluster dgx-h100-80gb:16 --global-batch 512 --for megatron")
-    lines = [trivium.on_terminal(command, COLUMNS) for command in commands]
+    bold = re.compile(r"\x1b\[[0-9;]*m")  # takes no column
+    lines = [[bold.sub("", line) for line in trivium.on_terminal(command, COLUMNS)] for command in commands]
     most, widest = max(map(len, lines)), max(len(line) for answer in lines for line in answer)
     yield Check(most <= MOST_LINES, f"at most {most} lines")
     yield Check(widest <= COLUMNS, f"at most {widest} columns of {COLUMNS}")

@@ -44,7 +44,7 @@ struct Choice {
     return {std::exp(at[3]), std::exp(at[4]), std::exp(at[5]), std::exp(at[6]), std::exp(at[7])};
   }
   double prior() const {
-    double sum = square((at[0] - kUsualBase) / kBaseSpread);  // without it, quantiles alone may say how wide
+    double sum = square((at[0] - kUsualBase) / kBaseSpread);  // else only quantiles set the width
     for (std::size_t i = 1; i < 3; ++i) sum += square(at[i] / kUsualCoefficient);
     for (std::size_t i = 3; i < at.size(); ++i) sum += square((at[i] - std::log(kUsualPart)) / kUsualFactor);
     return sum * kPriorWeight;

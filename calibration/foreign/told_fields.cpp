@@ -104,7 +104,7 @@ int expert_ranks(const KernelTrace& trace, int data) {
   return exchange ? data : 1;
 }
 
-/// Ranks of the job. One process that was never told of others, and communicates with none, is the whole job.
+/// Ranks of the job. A single process without `distributedInfo` that communicates with no other is the whole job.
 int world_of(const ForeignRun& run) {
   const KernelTrace& trace = run.traces.front();
   if (trace.world_size && *trace.world_size >= 1) return *trace.world_size;
@@ -171,7 +171,7 @@ std::map<std::string, std::string> told_fields(const ForeignRun& run) {
   fields["zero_stage"] = std::to_string(zero_stage(trace, data));
   if (const int experts = expert_ranks(trace, data); experts > 1) fields["expert"] = std::to_string(experts);
   const int tensor = std::stoi(fields["tensor"]);
-  // Groups of replicas scatter gradients too; groups of one size are told apart by nothing.
+  // Groups of replicas scatter gradients, too. If both kinds of group have one size, nothing distinguishes them.
   if (tensor > 1 && tensor != data && exchanges(trace, program::OpKind::kReduceScatter, tensor) &&
       exchanges(trace, program::OpKind::kAllGather, tensor)) {
     fields["sequence_parallel"] = "true";

@@ -15,7 +15,7 @@
 namespace trivium::calibration {
 namespace {
 
-constexpr double kTold = 0.01;         // measured changes below have no sign: repeats differ as much
+constexpr double kLeastChange = 0.01;  // measured changes below have no sign: repeats differ as much
 constexpr double kPoints = 0.05;       // of a change
 constexpr double kComparedMfu = 0.10;  // MFU: below, something else than the plan decides
 
@@ -140,7 +140,7 @@ bool counts(const PublishedRun& run, const ValidationRow& row) {
 
 }  // namespace
 
-bool PairOfRuns::told() const { return std::abs(measured) > kTold; }
+bool PairOfRuns::has_sign() const { return std::abs(measured) > kLeastChange; }
 bool PairOfRuns::sign_right() const { return (measured > 0) == (predicted > 0); }
 bool PairOfRuns::within_5_points() const { return std::abs(predicted - measured) <= kPoints; }
 
@@ -176,8 +176,8 @@ std::vector<PairSummary> summarise(std::span<const PairOfRuns> pairs) {
     of.mean_difference = (of.mean_difference * of.pairs + difference) / (of.pairs + 1);
     ++of.pairs;
     of.within_5_points += pair.within_5_points() ? 1 : 0;
-    if (!pair.told()) return;
-    ++of.told;
+    if (!pair.has_sign()) return;
+    ++of.with_sign;
     of.sign_right += pair.sign_right() ? 1 : 0;
   };
   for (const PairOfRuns& pair : pairs) {

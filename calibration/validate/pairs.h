@@ -18,8 +18,8 @@ struct PairOfRuns {
   std::string from, to;       ///< its values
   std::string first, second;  ///< cases
   double measured = 0, predicted = 0;
-  bool told() const;        ///< whether the measured change is large enough to have a sign
-  bool sign_right() const;  ///< precondition: told()
+  bool has_sign() const;    ///< whether the measured change is large enough to have a sign
+  bool sign_right() const;  ///< precondition: has_sign()
   bool within_5_points() const;
 };
 
@@ -27,7 +27,7 @@ struct PairOfRuns {
 struct PairSummary {
   std::string setting;
   int pairs = 0;
-  int told = 0, sign_right = 0;  ///< of pairs whose measured change is above 1 %
+  int with_sign = 0, sign_right = 0;  ///< of pairs whose measured change is above 1 %
   int within_5_points = 0;
   double mean_difference = 0;  ///< mean of |predicted - measured| change
 };

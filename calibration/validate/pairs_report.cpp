@@ -23,9 +23,9 @@ std::string to_table(std::span<const PairOfRuns> pairs) {
   std::string text = fmt::format("{:<24} {:>6} {:>11} {:>16} {:>18}\n", "setting", "pairs", "sign right",
                                  "within 5 points", "mean difference");
   for (const PairSummary& of : summarise(pairs)) {
-    text +=
-        fmt::format("{:<24} {:>6} {:>11} {:>16} {:>11.1f} points\n", of.setting, of.pairs,
-                    share(of.sign_right, of.told), share(of.within_5_points, of.pairs), kPercent * of.mean_difference);
+    text += fmt::format("{:<24} {:>6} {:>11} {:>16} {:>11.1f} points\n", of.setting, of.pairs,
+                        share(of.sign_right, of.with_sign), share(of.within_5_points, of.pairs),
+                        kPercent * of.mean_difference);
   }
   std::vector<const PairOfRuns*> order;
   for (const PairOfRuns& pair : pairs) order.push_back(&pair);
@@ -54,7 +54,7 @@ void add_pairs(nlohmann::json& validation, std::span<const PairOfRuns> pairs) {
   for (const PairSummary& of : summarise(pairs)) {
     validation["pair_settings"].push_back({{"setting", of.setting},
                                            {"pairs", of.pairs},
-                                           {"with_sign", of.told},
+                                           {"with_sign", of.with_sign},
                                            {"sign_right", of.sign_right},
                                            {"within_5_points", of.within_5_points},
                                            {"mean_difference", of.mean_difference}});

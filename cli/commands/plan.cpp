@@ -257,8 +257,7 @@ void add_plan(CLI::App& app, int& exit_code) {
   command->add_flag("--distinct", options->distinct, "Of --best, plans that differ in tensor, pipeline or data");
   command->add_flag("--ignore-memory", options->ignore_memory, "Include plans that exceed device memory");
   command->add_flag("--space", options->show_space, "Print the search space, field by field");
-  command->add_flag("--all", options->all,
-                    "Print all figures, other families, rejected plans and naive splits");
+  command->add_flag("--all", options->all, "Print all figures, other families, rejected plans and naive splits");
   command->add_flag("--json", options->json, "JSON on stdout");
   command->callback([options, &exit_code] { exit_code = run(*options); });
 }

@@ -86,7 +86,7 @@ class Cursor {
         at_ = checked([&] { return end_of_dollar(text_, at_); });
         continue;
       }
-      if (c == '<' && placeholder()) continue;
+      if (c == '<' && bracketed_name()) continue;
       if (kMeta.find(c) != std::string_view::npos) break;
       part();
     }
@@ -94,7 +94,7 @@ class Cursor {
   }
 
   /// `<Specify path>` where a value belongs: of templates, which bash itself refuses.
-  bool placeholder() {
+  bool bracketed_name() {
     if (at_ == 0 || (text_[at_ - 1] != '=' && text_[at_ - 1] != '/' && text_[at_ - 1] != '-')) return false;
     const std::size_t end = text_.find_first_of(">\n;&|$'\"", at_ + 1);
     if (end == std::string_view::npos || text_[end] != '>' || end == at_ + 1) return false;

@@ -67,7 +67,7 @@ TEST(Pairs, DifferInOneSetting) {
   EXPECT_EQ(summary[1].pairs, 2);
   EXPECT_EQ(summary[1].sign_right, 1);
   EXPECT_EQ(summary[2].setting, "all");
-  EXPECT_EQ(summary[2].told, 4);
+  EXPECT_EQ(summary[2].with_sign, 4);
   EXPECT_EQ(summary[2].sign_right, 3);
 }
 

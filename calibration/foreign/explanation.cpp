@@ -188,12 +188,12 @@ ComputeTime compute_of(const RankTimes& rank, const RankPlan& plan) {
 double ratio_of(double a, double b) { return std::max(a, b) / std::max(1e-12, std::min(a, b)); }
 
 /// Refuses a run as one of another job: less than half of the compute time of the rank that fits best is ops of the
-/// plan, or most of the plan's ops are not in it, or they take another order of time. Where shapes are recorded, the
-/// time of the ops is compared and not the iteration: a run that waits is the one to be explained.
+/// plan, or most of the plan's ops are not in it, or they take another order of time. Iterations are compared only
+/// where no shapes are recorded: a run that waits is the one to be explained.
 void refuse_other_job(const ForeignRun& run, const std::vector<RankTimes>& ranks, const std::map<int, RankPlan>& plans,
                       double measured_s, double predicted_s) {
   constexpr double kLeastMatched = 0.5, kLeastPresent = 0.4;
-  constexpr double kWithoutShapes = 3, kWithShapes = 10, kOnCores = 100;  // profiles of cores are coarse
+  constexpr double kWithoutShapes = 3, kOfCompute = 10, kOnCores = 100;  // profiles of cores are coarse
   const auto share = [](const RankTimes& rank) {
     const double all = rank.matched_s + rank.unmatched_s;
     return all > 0 ? rank.matched_s / all : 0;
@@ -216,14 +216,17 @@ void refuse_other_job(const ForeignRun& run, const std::vector<RankTimes>& ranks
                                    "compute time are not in it",
                                    100 * (1 - present)));
   }
-  const bool shaped = tell_shapes(run.traces), on_cores = run.traces.front().on_cores;
-  const double is = shaped ? compute.measured_s : measured_s, planned = shaped ? compute.predicted_s : predicted_s;
-  if (ratio_of(is, planned) > (on_cores ? kOnCores : shaped ? kWithShapes : kWithoutShapes)) {
+  const bool shaped = tell_shapes(run.traces);
+  const auto compare = [&](const char* what, double is, double planned, double most) {
+    if (ratio_of(is, planned) <= most) return;
     base::refuse(file, fmt::format("is of another job: {} takes {}, the plan predicts {}; give the model, sequence, "
                                    "batch and cluster that ran{}",
-                                   shaped ? "the compute of an iteration" : "an iteration", time_text(is),
-                                   time_text(planned), shaped ? "" : ", or record shapes (record_shapes=True)"));
-  }
+                                   what, time_text(is), time_text(planned),
+                                   shaped ? "" : ", or record shapes (record_shapes=True)"));
+  };
+  compare("the compute of an iteration", compute.measured_s, compute.predicted_s,
+          run.traces.front().on_cores ? kOnCores : kOfCompute);
+  if (!shaped) compare("an iteration", measured_s, predicted_s, kWithoutShapes);
 }
 
 std::vector<double> step_seconds(const std::vector<RankRun>& runs) {

@@ -186,6 +186,18 @@ TEST(ExplainForeign, RefusesTracesOfAnotherJob) {
               HasSubstr("whose micro-batches have 256 tokens on a rank"));
 }
 
+// A few kernels of somebody's example, without shapes: every one could be the plan's.
+TEST(ExplainForeign, RefusesAFragment) {
+  MadeTrace made(0, 2);
+  for (int i = 0; i < 3; ++i) {
+    made.step(i, 1e6 * i, 1e6 * i + 9e5).op("aten::mm", 1e6 * i, 1e6 * i + 5).kernel("gemm", 1e6 * i + 5, 1e6 * i + 50);
+  }
+  ForeignRun run;
+  run.traces.push_back(made.read());
+  const program::Job job = told_job(read_foreign(recorded("plain")));
+  EXPECT_THAT(input_error([&] { explain_foreign(run, job, two_cores()); }), HasSubstr("is of another job"));
+}
+
 std::string written(const std::string& name, const std::string& content) {
   const std::string path = (std::filesystem::path(testing::TempDir()) / name).string();
   std::ofstream(path, std::ios::binary) << content;

@@ -39,13 +39,13 @@ run_demo() {
   trivium validate plan-split.json run-2.json >validate.txt
 
   # One screen of it.
-  printf '\n1. Planned for 1,024 GPUs that are not here: '
-  sed -n '1p; 3,4p' plan-gpt3.txt
-  grep '^[0-9,]* plans: ' plan-gpt3.txt
-  printf '\n2. Planned for this machine, and trained on it: '
-  sed -n '1p; 3,4p' plan-tiny.txt
+  printf '\n1. Planned for 1,024 GPUs that are not here:\n'
+  sed '/^  expected  difference/,$d' plan-gpt3.txt
+  grep '^  search ' plan-gpt3.txt
+  printf '\n2. Planned for this machine, and trained on it:\n'
+  sed '/^  expected  difference/,$d' plan-tiny.txt
   sed -n '1p; $p' run-1.txt
-  printf '\n3. Another split, predicted from what that run taught, and held against its own: '
+  printf '\n3. Another split, predicted from what that run taught, and held against its own:\n'
   sed -n '1p; 3,4p' validate.txt
   grep -A1 '^  noise' validate.txt || true
   printf '\nTry next, in build/demo (all that was printed is in its .txt files):\n'
